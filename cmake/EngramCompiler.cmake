@@ -26,8 +26,10 @@ if(ENGRAM_SANITIZE)
   if(ENGRAM_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
-  # GCC 12 reports false positives of these when sanitizers rewrite the code.
-  add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-tsan)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC 12 reports false positives of these when sanitizers rewrite the code.
+    add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-tsan)
+  endif()
 endif()
 
 find_program(ENGRAM_CCACHE ccache)

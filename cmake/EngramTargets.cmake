@@ -6,12 +6,6 @@
 
 function(engram_library name)
   cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
-  foreach(src IN LISTS arg_SRCS)  # BRINGUP
-    if(NOT IS_ABSOLUTE "${src}" AND NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${src}")
-      message(WARNING "${name}: ${src} is not there yet")
-      list(REMOVE_ITEM arg_SRCS ${src})
-    endif()
-  endforeach()
   if(arg_SRCS)
     add_library(engram_${name} STATIC ${arg_SRCS})
     target_include_directories(engram_${name} PUBLIC "${CMAKE_SOURCE_DIR}")
@@ -38,12 +32,6 @@ function(engram_test name)
   foreach(src IN LISTS arg_SRCS)
     get_filename_component(path "${src}" ABSOLUTE)
     set_property(GLOBAL APPEND PROPERTY ENGRAM_LISTED_TESTS "${path}")
-  endforeach()
-  foreach(dep IN LISTS arg_DEPS)
-    if(dep MATCHES "^engram_" AND NOT TARGET ${dep})
-      message(STATUS "${name} is left out: this build has no ${dep}")
-      return()
-    endif()
   endforeach()
   # tsan sees only code that it compiled: gRPC and Abseil from Debian are not
   # built for it, so only the tests that name themselves CONCURRENT run there.

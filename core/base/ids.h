@@ -25,7 +25,9 @@ struct PartitionRef {
   PartitionId partition;
 
   friend bool operator==(const PartitionRef&, const PartitionRef&) = default;
-  friend auto operator<=>(const PartitionRef&, const PartitionRef&) = default;
+  // clang-tidy 14 takes the comparison with 0 in here for a null pointer.
+  friend auto operator<=>(const PartitionRef&,
+                          const PartitionRef&) = default;  // NOLINT
 };
 
 }  // namespace engram

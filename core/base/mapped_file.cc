@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +26,10 @@ struct sigaction previous_action;
 void OnSigbus(int signal, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   if (guard != nullptr && address >= guarded_begin && address < guarded_end) {
+    // sigsetjmp saved no signal mask (that would cost a system call for each
+    // Guarded), so the handler's must not stay behind.
+    const auto* interrupted = static_cast<const ucontext_t*>(context);
+    pthread_sigmask(SIG_SETMASK, &interrupted->uc_sigmask, nullptr);
     siglongjmp(*guard, 1);
   }
   // Not ours: as if this handler had never been there.

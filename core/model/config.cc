@@ -1,13 +1,12 @@
 #include "core/model/config.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/mapped_file.h"
+#include "core/base/read_file.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
 #include "core/model/strict_json.h"
@@ -187,16 +186,8 @@ absl::StatusOr<EngramConfig> ParseConfig(absl::string_view json) {
 }
 
 absl::StatusOr<EngramConfig> LoadConfig(const std::string& path) {
-  ENGRAM_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file,
-                          MappedFile::Open(path));
-  const absl::Span<const std::byte> bytes = file->bytes();
-  if (bytes.size() > kMaxConfigBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, " has ", bytes.size(), " bytes, the limit is ", kMaxConfigBytes));
-  }
-  std::string text(bytes.size(), '\0');
-  ENGRAM_RETURN_IF_ERROR(file->Guarded(
-      [&] { std::memcpy(text.data(), bytes.data(), bytes.size()); }));
+  ENGRAM_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(path, kMaxConfigBytes));
   absl::StatusOr<EngramConfig> config = ParseConfig(text);
   if (!config.ok()) return Annotate(config.status(), path);
   return config;

@@ -23,6 +23,10 @@ constexpr absl::string_view kRetryInfoUrl =
 constexpr absl::string_view kNotHereUrl =
     "type.googleapis.com/engram.v1.PartitionNotHere";
 
+// Larger details are taken for absent: a peer's bitmap of this size already
+// unfolds to 64 MiB of partitions.
+constexpr size_t kMaxDetailBytes = size_t{1} << 20;
+
 struct ReasonEntry {
   ErrorReason reason;
   absl::string_view name;
@@ -60,7 +64,9 @@ template <typename Message>
 std::optional<Message> PayloadOf(const absl::Status& status,
                                  absl::string_view type_url) {
   const absl::optional<absl::Cord> payload = status.GetPayload(type_url);
-  if (!payload.has_value()) return std::nullopt;
+  if (!payload.has_value() || payload->size() > kMaxDetailBytes) {
+    return std::nullopt;
+  }
   Message message;
   if (!message.ParseFromString(std::string(*payload))) return std::nullopt;
   return message;
@@ -131,8 +137,9 @@ absl::Status WithRetryAfter(absl::Status status, absl::Duration delay) {
 std::optional<absl::Duration> RetryAfterOf(const absl::Status& status) {
   const auto info = PayloadOf<google::rpc::RetryInfo>(status, kRetryInfoUrl);
   if (!info.has_value()) return std::nullopt;
-  return absl::Seconds(info->retry_delay().seconds()) +
-         absl::Nanoseconds(info->retry_delay().nanos());
+  return std::max(absl::ZeroDuration(),
+                  absl::Seconds(info->retry_delay().seconds()) +
+                      absl::Nanoseconds(info->retry_delay().nanos()));
 }
 
 absl::Status PartitionNotHereError(
@@ -178,6 +185,7 @@ std::vector<PartitionRef> MissingPartitionsOf(const absl::Status& status) {
     }
   }
   std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   return missing;
 }
 

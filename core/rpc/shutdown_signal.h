@@ -1,0 +1,27 @@
+#ifndef ENGRAM_CORE_RPC_SHUTDOWN_SIGNAL_H_
+#define ENGRAM_CORE_RPC_SHUTDOWN_SIGNAL_H_
+
+#include "absl/time/time.h"
+
+namespace engram {
+
+// SIGTERM and SIGINT as something to wait for. Create it first thing in main,
+// before any thread starts: it blocks both signals for the threads to come,
+// and ignores SIGPIPE.
+class ShutdownSignal {
+ public:
+  ShutdownSignal();
+  ~ShutdownSignal();
+  ShutdownSignal(const ShutdownSignal&) = delete;
+  ShutdownSignal& operator=(const ShutdownSignal&) = delete;
+
+  // Returns true once a signal has come, false at `deadline`.
+  bool WaitUntil(absl::Time deadline) const;
+
+ private:
+  int fd_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_CORE_RPC_SHUTDOWN_SIGNAL_H_
