@@ -1,0 +1,179 @@
+#include "table_server/gather/gatherer.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/base/status_macros.h"
+#include "core/wire/error_detail.h"
+
+namespace engram {
+namespace {
+
+// Rows copied between two looks at the guard: some 100 us of work.
+constexpr uint64_t kRowsPerCheck = 4096;
+
+absl::Status WrongTable(absl::string_view asked, const std::string& served) {
+  return MakeError(ErrorReason::kWrongTable,
+                   absl::StrCat("table version ", asked, " was asked, ", served,
+                                " is served"),
+                   {{"asked", std::string(asked)}, {"served", served}});
+}
+
+absl::Status TooLarge(uint64_t rows, uint64_t limit) {
+  return MakeError(
+      ErrorReason::kTooLarge,
+      absl::StrCat("a gather of ", rows, " rows, the limit is ", limit),
+      {{"what", "rows"},
+       {"value", absl::StrCat(rows)},
+       {"limit", absl::StrCat(limit)}});
+}
+
+// A hostile request may be all empty layers.
+constexpr size_t kMaxLayers = 1024;
+
+absl::Status TooManyLayers(size_t layers) {
+  return MakeError(ErrorReason::kTooLarge,
+                   absl::StrCat("a gather of ", layers,
+                                " layer entries, the limit is ", kMaxLayers),
+                   {{"what", "layers"},
+                    {"value", absl::StrCat(layers)},
+                    {"limit", absl::StrCat(kMaxLayers)}});
+}
+
+absl::Status UnknownLayer(LayerId layer) {
+  return MakeError(ErrorReason::kUnknownLayer,
+                   absl::StrCat("layer ", ToInt(layer), " has no table here"),
+                   {{"layer", absl::StrCat(ToInt(layer))}});
+}
+
+absl::Status RowOutOfRange(LayerId layer, RowId row, uint64_t rows) {
+  return MakeError(ErrorReason::kRowOutOfRange,
+                   absl::StrCat("row ", row, " of layer ", ToInt(layer),
+                                ", whose table has ", rows, " rows"),
+                   {{"layer", absl::StrCat(ToInt(layer))},
+                    {"row", absl::StrCat(row)},
+                    {"rows", absl::StrCat(rows)}});
+}
+
+}  // namespace
+
+Gatherer::Gatherer(const Manifest& manifest, const PartitionSet& partitions,
+                   const RowTier& tier, Options options)
+    : manifest_(manifest),
+      partitions_(partitions),
+      tier_(tier),
+      options_(std::move(options)),
+      row_bytes_(manifest.row_format().row_bytes()),
+      partition_shift_(std::countr_zero(manifest.partition_rows())) {
+  ENGRAM_CHECK(tier.row_bytes() == row_bytes_);
+}
+
+absl::StatusOr<CheckedGather> Gatherer::Check(
+    absl::string_view version, absl::Span<const LayerRowIds> layers) const {
+  if (!version.empty() && version != manifest_.version()) {
+    return WrongTable(version, manifest_.version());
+  }
+  if (layers.size() > kMaxLayers) return TooManyLayers(layers.size());
+  CheckedGather gather;
+  gather.layers.reserve(layers.size());
+  for (const LayerRowIds& layer : layers) {
+    gather.row_count += layer.row_ids.size();
+  }
+  if (gather.row_count > options_.max_rows) {
+    return TooLarge(gather.row_count, options_.max_rows);
+  }
+  for (const LayerRowIds& layer : layers) {
+    const absl::StatusOr<size_t> index = manifest_.IndexOf(layer.layer);
+    if (!index.ok()) return UnknownLayer(layer.layer);
+    gather.layers.push_back({*index, layer.row_ids});
+  }
+  ENGRAM_RETURN_IF_ERROR(CheckRows(gather.layers));
+  return gather;
+}
+
+absl::Status Gatherer::CheckRows(
+    absl::Span<const CheckedGather::Layer> layers) const {
+  bool all_here = true;
+  for (const CheckedGather::Layer& layer : layers) {
+    const ManifestLayer& table = manifest_.layers()[layer.layer_index];
+    for (const RowId row : layer.row_ids) {
+      if (row >= table.row_count) {
+        return RowOutOfRange(table.layer_id, row, table.row_count);
+      }
+      all_here &= partitions_.Holds(layer.layer_index, PartitionOf(row));
+    }
+  }
+  return all_here ? absl::OkStatus() : NotHere(layers);
+}
+
+absl::Status Gatherer::NotHere(
+    absl::Span<const CheckedGather::Layer> layers) const {
+  std::vector<PartitionRef> missing;
+  std::vector<std::pair<LayerId, uint32_t>> partition_counts;
+  for (size_t i = 0; i < manifest_.layers().size(); ++i) {
+    partition_counts.emplace_back(manifest_.layers()[i].layer_id,
+                                  manifest_.partition_count(i));
+  }
+  for (const CheckedGather::Layer& layer : layers) {
+    const LayerId id = manifest_.layers()[layer.layer_index].layer_id;
+    for (const RowId row : layer.row_ids) {
+      const uint32_t partition = PartitionOf(row);
+      if (partitions_.Holds(layer.layer_index, partition)) continue;
+      missing.push_back({id, PartitionId{partition}});
+    }
+  }
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  // A partition may have become ready since the first look: then nothing is
+  // missing, and partitions are never taken away.
+  if (missing.empty()) return absl::OkStatus();
+  return PartitionNotHereError(options_.server_name, missing, partition_counts);
+}
+
+absl::Status Gatherer::Copy(const CheckedGather& gather, uint64_t first_row,
+                            absl::Span<std::byte> out,
+                            const CallGuard& guard) const {
+  uint64_t skip = first_row;
+  ENGRAM_RETURN_IF_ERROR(guard.Check());
+  for (const CheckedGather::Layer& layer : gather.layers) {
+    if (skip >= layer.row_ids.size()) {
+      skip -= layer.row_ids.size();
+      continue;
+    }
+    absl::Span<const RowId> rows = layer.row_ids.subspan(skip);
+    skip = 0;
+    rows = rows.subspan(0, std::min(rows.size(), out.size() / row_bytes_));
+    while (!rows.empty()) {
+      const size_t count = std::min<size_t>(rows.size(), kRowsPerCheck);
+      ENGRAM_RETURN_IF_ERROR(
+          tier_.CopyRows(layer.layer_index, rows.subspan(0, count),
+                         out.subspan(0, count * row_bytes_)));
+      rows.remove_prefix(count);
+      out.remove_prefix(count * row_bytes_);
+      ENGRAM_RETURN_IF_ERROR(guard.Check());
+    }
+    if (out.empty()) break;
+  }
+  ENGRAM_CHECK(out.empty());
+  return absl::OkStatus();
+}
+
+absl::Status Gatherer::Gather(absl::string_view version,
+                              absl::Span<const LayerRowIds> layers,
+                              const CallGuard& guard, std::string& out) const {
+  out.clear();
+  ENGRAM_RETURN_IF_ERROR(guard.Check());
+  ENGRAM_ASSIGN_OR_RETURN(const CheckedGather gather, Check(version, layers));
+  out.resize(gather.row_count * row_bytes_);
+  absl::Status status =
+      Copy(gather, 0,
+           absl::MakeSpan(reinterpret_cast<std::byte*>(out.data()), out.size()),
+           guard);
+  if (!status.ok()) out.clear();
+  return status;
+}
+
+}  // namespace engram

@@ -1,0 +1,29 @@
+#ifndef ENGRAM_TABLE_SERVER_SERVICE_SERVICE_LIMITS_H_
+#define ENGRAM_TABLE_SERVER_SERVICE_SERVICE_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace engram {
+
+// Everything that a caller could make grow, and its bound.
+struct ServiceLimits {
+  uint64_t max_rows_per_gather = 65536;
+  // Of all calls and streams; more are OVERLOADED.
+  uint64_t max_gathers_in_flight = 256;
+  uint64_t max_bytes_in_flight = uint64_t{1} << 30;  // requests and replies
+  uint64_t max_gathers_in_flight_per_stream = 64;
+  uint64_t max_streams = 1024;
+  uint64_t max_watchers = 1024;
+  // A stream's replies are cut into pieces of this size; this many of them
+  // wait for a slow reader, then its gathers pause.
+  uint64_t piece_bytes = 256 << 10;
+  uint64_t max_queued_pieces = 4;
+  absl::Duration retry_after = absl::Milliseconds(20);  // of OVERLOADED
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_TABLE_SERVER_SERVICE_SERVICE_LIMITS_H_

@@ -1,0 +1,136 @@
+#include "table_server/service/table_service.h"
+
+#include <algorithm>
+
+#include "core/model/config.h"
+#include "core/rpc/channel.h"
+#include "table_server/service/gather_call.h"
+#include "table_server/service/gather_stream.h"
+#include "table_server/service/watch_stream.h"
+
+namespace engram {
+namespace {
+
+constexpr uint64_t kMessageSlackBytes = 64 << 10;  // of what is not rows
+
+// The reply of a unary gather has to fit into one message.
+uint64_t MaxRows(const ServiceLimits& limits, const RowFormat& format) {
+  return std::clamp<uint64_t>(
+      (kMaxMessageBytes - kMessageSlackBytes) / format.row_bytes(), 1,
+      limits.max_rows_per_gather);
+}
+
+}  // namespace
+
+TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
+                           const RowTier& tier, TableMetrics& metrics,
+                           Options options)
+    : context_{
+          .server_name = options.server_name,
+          .instance_id = options.instance_id,
+          .limits = options.limits,
+          .clock = *options.clock,
+          .manifest = manifest,
+          .partitions = partitions,
+          .gatherer = Gatherer(
+              manifest, partitions, tier,
+              {.server_name = options.server_name,
+               .max_rows = MaxRows(options.limits, manifest.row_format())}),
+          .admission =
+              Admission({.max_gathers = options.limits.max_gathers_in_flight,
+                         .max_bytes = std::max<uint64_t>(
+                             options.limits.max_bytes_in_flight,
+                             2 * uint64_t{kMaxMessageBytes}),
+                         .retry_after = options.limits.retry_after}),
+          .metrics = metrics,
+          .streams = LiveSet(options.limits.max_streams),
+          .watchers = LiveSet(options.limits.max_watchers),
+          .pool = ThreadPool({.thread_count = options.worker_threads})} {}
+
+int TableService::max_request_bytes() const {
+  // Twice what the largest gather allowed takes; enough above it that a gather
+  // somewhat too large is told so by TOO_LARGE.
+  constexpr uint64_t kMinBytes = 4 << 20;
+  const uint64_t bytes =
+      2 * max_rows_per_gather() * sizeof(RowId) + kMessageSlackBytes;
+  return static_cast<int>(
+      std::clamp<uint64_t>(bytes, kMinBytes, kMaxMessageBytes));
+}
+
+void TableService::StopAccepting() {
+  context_.accepting.store(false);
+  context_.watchers.StopAll();
+  context_.streams.StopAll();
+}
+
+void TableService::UpdateGauges() const {
+  const TableMetrics::Gauges& gauges = context_.metrics.gauges();
+  const Admission::Usage usage = context_.admission.usage();
+  const Admission::Options& bounds = context_.admission.options();
+  const auto set = [](prometheus::Gauge* gauge, uint64_t value) {
+    gauge->Set(static_cast<double>(value));
+  };
+  set(gauges.gathers_in_flight, usage.gathers);
+  set(gauges.gathers_limit, bounds.max_gathers);
+  set(gauges.bytes_in_flight, usage.bytes);
+  set(gauges.bytes_limit, bounds.max_bytes);
+  set(gauges.streams, context_.streams.size());
+  set(gauges.streams_limit, context_.streams.limit());
+  set(gauges.watchers, context_.watchers.size());
+  set(gauges.watchers_limit, context_.watchers.limit());
+  set(gauges.ready, ready_.load() ? 1 : 0);
+  for (size_t i = 0; i < gauges.partitions_ready.size(); ++i) {
+    set(gauges.partitions_ready[i], context_.partitions.held_count(i));
+  }
+}
+
+grpc::ServerUnaryReactor* TableService::GetTable(
+    grpc::CallbackServerContext* context, const v1::GetTableRequest*,
+    v1::GetTableResponse* response) {
+  const Manifest& manifest = context_.manifest;
+  const RowFormat& format = manifest.row_format();
+  response->set_version(manifest.version());
+  response->set_server_name(context_.server_name);
+  response->set_instance_id(context_.instance_id);
+  response->set_config_json(ConfigToJson(manifest.config()));
+  v1::RowFormat* out = response->mutable_row_format();
+  out->set_code_dtype(format.code_dtype);
+  out->set_scale_dtype(format.scale_dtype);
+  out->set_width(format.width);
+  out->set_block_size(format.block_size);
+  out->set_row_bytes(static_cast<uint32_t>(format.row_bytes()));
+  response->set_partition_rows(manifest.partition_rows());
+  for (size_t i = 0; i < manifest.layers().size(); ++i) {
+    v1::LayerInfo* layer = response->add_layers();
+    layer->set_layer_id(ToInt(manifest.layers()[i].layer_id));
+    layer->set_row_count(manifest.layers()[i].row_count);
+    layer->set_partition_count(manifest.partition_count(i));
+  }
+  response->set_ready(ready_.load());
+  response->set_max_rows_per_gather(max_rows_per_gather());
+  response->set_max_gathers_in_flight_per_stream(
+      context_.limits.max_gathers_in_flight_per_stream);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  context_.metrics.CallEnded(TableMethod::kGetTable, absl::StatusCode::kOk);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* TableService::Gather(
+    grpc::CallbackServerContext* context, const v1::GatherRequest* request,
+    v1::GatherResponse* response) {
+  return GatherCall::Start(context_, *context, *request, *response);
+}
+
+grpc::ServerBidiReactor<v1::GatherStreamRequest, v1::GatherStreamResponse>*
+TableService::GatherStream(grpc::CallbackServerContext* context) {
+  return engram::GatherStream::Start(context_, *context);
+}
+
+grpc::ServerWriteReactor<v1::WatchPartitionsResponse>*
+TableService::WatchPartitions(grpc::CallbackServerContext*,
+                              const v1::WatchPartitionsRequest*) {
+  return WatchStream::Start(context_);
+}
+
+}  // namespace engram

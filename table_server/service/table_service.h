@@ -1,0 +1,72 @@
+#ifndef ENGRAM_TABLE_SERVER_SERVICE_TABLE_SERVICE_H_
+#define ENGRAM_TABLE_SERVER_SERVICE_TABLE_SERVICE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/model/manifest.h"
+#include "engram/v1/table.grpc.pb.h"
+#include "table_server/partitions/partition_set.h"
+#include "table_server/service/service_context.h"
+#include "table_server/service/service_limits.h"
+#include "table_server/service/table_metrics.h"
+#include "table_server/tier/row_tier.h"
+
+namespace engram {
+
+// engram.v1.TableService over one table version. Nothing in it blocks a gRPC
+// thread: rows are gathered on a pool of its own.
+//
+// Thread safety: all methods may be called concurrently. Destroy it after the
+// gRPC server that it is registered with.
+class TableService final : public v1::TableService::CallbackService {
+ public:
+  struct Options {
+    std::string server_name;
+    uint64_t instance_id = 0;
+    ServiceLimits limits;
+    size_t worker_threads = 0;  // 0: one for each core
+    const Clock* clock = &Clock::Real();
+  };
+
+  // All must outlive the service.
+  TableService(const Manifest& manifest, PartitionSet& partitions,
+               const RowTier& tier, TableMetrics& metrics, Options options);
+
+  // What GetTable says.
+  void SetReady(bool ready) { ready_.store(ready); }
+
+  // New calls get DRAINING from now on, watches end, streams end once their
+  // gathers have.
+  void StopAccepting();
+
+  // Sets the gauges that follow the service's state.
+  void UpdateGauges() const;
+
+  uint64_t max_rows_per_gather() const { return context_.gatherer.max_rows(); }
+  // Largest request worth parsing.
+  int max_request_bytes() const;
+
+  grpc::ServerUnaryReactor* GetTable(grpc::CallbackServerContext* context,
+                                     const v1::GetTableRequest* request,
+                                     v1::GetTableResponse* response) override;
+  grpc::ServerUnaryReactor* Gather(grpc::CallbackServerContext* context,
+                                   const v1::GatherRequest* request,
+                                   v1::GatherResponse* response) override;
+  grpc::ServerBidiReactor<v1::GatherStreamRequest, v1::GatherStreamResponse>*
+  GatherStream(grpc::CallbackServerContext* context) override;
+  grpc::ServerWriteReactor<v1::WatchPartitionsResponse>* WatchPartitions(
+      grpc::CallbackServerContext* context,
+      const v1::WatchPartitionsRequest* request) override;
+
+ private:
+  std::atomic<bool> ready_{false};
+  ServiceContext context_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_TABLE_SERVER_SERVICE_TABLE_SERVICE_H_

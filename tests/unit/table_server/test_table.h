@@ -1,0 +1,82 @@
+#ifndef ENGRAM_TESTS_UNIT_TABLE_SERVER_TEST_TABLE_H_
+#define ENGRAM_TESTS_UNIT_TABLE_SERVER_TEST_TABLE_H_
+
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/notification.h"
+#include "core/model/manifest.h"
+#include "core/model/presets.h"
+#include "core/model/synthetic_rows.h"
+#include "table_server/loading/table_source.h"
+#include "table_server/partitions/partition_set.h"
+#include "table_server/tier/row_tier.h"
+
+namespace engram::test {
+
+inline constexpr uint64_t kTestSeed = 7;
+
+// The synthetic table of the "tiny" preset.
+inline Manifest TinyManifest() {
+  auto source = MakeSyntheticSource(*PresetConfig("tiny"), kTestSeed);
+  ENGRAM_CHECK(source.ok());
+  return std::move(source)->manifest;
+}
+
+inline void AddAll(const Manifest& manifest, PartitionSet& partitions) {
+  for (size_t i = 0; i < manifest.layers().size(); ++i) {
+    for (uint32_t p = 0; p < manifest.partition_count(i); ++p) {
+      partitions.Add(i, PartitionId{p});
+    }
+  }
+}
+
+// What a gather of these rows has to return.
+inline std::string SyntheticRows(const Manifest& manifest, LayerId layer,
+                                 const std::vector<RowId>& row_ids) {
+  const size_t row_bytes = manifest.row_format().row_bytes();
+  std::string rows(row_ids.size() * row_bytes, '\xEE');
+  for (size_t i = 0; i < row_ids.size(); ++i) {
+    SyntheticRow(kTestSeed, layer, row_ids[i], manifest.row_format(),
+                 absl::MakeSpan(
+                     reinterpret_cast<std::byte*>(rows.data()) + i * row_bytes,
+                     row_bytes));
+  }
+  return rows;
+}
+
+// Another tier behind a gate: every copy waits until the gate is open.
+class GatedTier final : public RowTier {
+ public:
+  explicit GatedTier(const RowTier& tier) : tier_(tier) {}
+
+  void Open() { open_.Notify(); }
+  // Waits until a copy has arrived at the gate.
+  void WaitForCopy() const { arrived_.Wait(); }
+  int copies() const { return copies_.load(); }
+
+  absl::string_view kind() const override { return "gated"; }
+  absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
+                        absl::Span<std::byte> out) const override {
+    copies_.fetch_add(1);
+    arrived_.Notify();
+    open_.Wait();
+    return tier_.CopyRows(layer_index, row_ids, out);
+  }
+  size_t row_bytes() const override { return tier_.row_bytes(); }
+  size_t memory_bytes() const override { return tier_.memory_bytes(); }
+  size_t huge_page_bytes() const override { return tier_.huge_page_bytes(); }
+
+ private:
+  const RowTier& tier_;
+  mutable std::atomic<int> copies_{0};
+  mutable Notification arrived_;
+  Notification open_;
+};
+
+}  // namespace engram::test
+
+#endif  // ENGRAM_TESTS_UNIT_TABLE_SERVER_TEST_TABLE_H_
