@@ -1,0 +1,189 @@
+#include "engram_client/compute/forward_stream.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_annotate.h"
+#include "core/wire/error_detail.h"
+
+namespace engram {
+
+// ---- StepReplies ----
+
+void StepReplies::Push(v1::StepResult result) {
+  MutexLock lock(&mutex_);
+  if (end_.has_value()) return;
+  results_.push_back(std::move(result));
+  changed_.NotifyAll();
+}
+
+void StepReplies::End(absl::Status status) {
+  MutexLock lock(&mutex_);
+  if (end_.has_value()) return;
+  end_ = std::move(status);
+  changed_.NotifyAll();
+}
+
+StepReplies::Next StepReplies::WaitNext(absl::Time deadline) {
+  MutexLock lock(&mutex_);
+  while (results_.empty() && !end_.has_value()) {
+    if (!changed_.WaitUntil(&mutex_, deadline)) break;
+  }
+  Next next;
+  if (!results_.empty()) {
+    next.result = std::move(results_.front());
+    results_.pop_front();
+  } else {
+    next.end = end_;
+  }
+  return next;
+}
+
+bool StepReplies::ended() const {
+  MutexLock lock(&mutex_);
+  return end_.has_value();
+}
+
+// ---- ForwardStream ----
+
+std::shared_ptr<ForwardStream> ForwardStream::Open(
+    v1::ComputeService::Stub& stub, std::string worker) {
+  const auto stream =
+      std::shared_ptr<ForwardStream>(new ForwardStream(std::move(worker)));
+  stream->self_ = stream;
+  stream->Start(stub);
+  return stream;
+}
+
+void ForwardStream::Start(v1::ComputeService::Stub& stub) {
+  stub.async()->Forward(&context_, this);
+  AddHold();  // for the writes, which come from outside reactions
+  StartRead(&response_);
+  StartCall();
+}
+
+uint64_t ForwardStream::AddStep(std::shared_ptr<StepReplies> replies) {
+  std::optional<absl::Status> end;
+  uint64_t id = 0;
+  {
+    MutexLock lock(&mutex_);
+    id = ++last_step_id_;
+    end = end_;
+    if (!end.has_value()) steps_.emplace(id, replies);
+  }
+  if (end.has_value()) replies->End(*std::move(end));
+  return id;
+}
+
+void ForwardStream::RemoveStep(uint64_t step_id) {
+  MutexLock lock(&mutex_);
+  steps_.erase(step_id);
+}
+
+void ForwardStream::Send(v1::ForwardRequest request) {
+  const v1::ForwardRequest* first = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    if (broken_) return;
+    writes_.push_back(std::move(request));
+    if (writing_) return;
+    writing_ = true;
+    first = &writes_.front();
+  }
+  // The hold stays while writing_, so the call is still open here.
+  StartWrite(first);
+}
+
+void ForwardStream::OnWriteDone(bool ok) {
+  if (!ok) Break();
+  const v1::ForwardRequest* next = nullptr;
+  bool remove_hold = false;
+  {
+    MutexLock lock(&mutex_);
+    writes_.pop_front();
+    if (broken_) {
+      writes_.clear();
+    } else if (!writes_.empty()) {
+      next = &writes_.front();
+    }
+    writing_ = next != nullptr;
+    if (broken_ && !writing_) remove_hold = std::exchange(hold_, false);
+  }
+  if (next != nullptr) StartWrite(next);
+  if (remove_hold) RemoveHold();
+}
+
+void ForwardStream::OnReadDone(bool ok) {
+  if (!ok) return Break();
+  Deliver(std::move(response_));
+  StartRead(&response_);
+}
+
+void ForwardStream::Deliver(v1::ForwardResponse response) {
+  std::shared_ptr<StepReplies> replies;
+  const bool is_end = response.kind_case() == v1::ForwardResponse::kEnd;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = steps_.find(response.step_id());
+    if (found == steps_.end()) return;  // its caller has gone
+    replies = found->second;
+    if (is_end) steps_.erase(found);
+  }
+  if (is_end) {
+    replies->End(FromRpcStatusProto(response.end().status()));
+  } else if (response.kind_case() == v1::ForwardResponse::kResult) {
+    replies->Push(std::move(*response.mutable_result()));
+  }
+}
+
+void ForwardStream::Break() {
+  bool remove_hold = false;
+  {
+    MutexLock lock(&mutex_);
+    broken_ = true;
+    if (!writing_) remove_hold = std::exchange(hold_, false);
+  }
+  if (remove_hold) RemoveHold();
+}
+
+absl::Status ForwardStream::EndStatus(const grpc::Status& status) const {
+  const absl::Status end = FromGrpcStatus(status);
+  switch (end.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kInternal:
+      // A worker that went away; another one can take the step.
+      return absl::UnavailableError(
+          absl::StrCat("the stream to worker ", worker_,
+                       " broke: ", end.ok() ? "it was closed" : end.message()));
+    default:
+      return Annotate(end, absl::StrCat("the stream to worker ", worker_));
+  }
+}
+
+void ForwardStream::OnDone(const grpc::Status& status) {
+  const absl::Status end = EndStatus(status);
+  std::unordered_map<uint64_t, std::shared_ptr<StepReplies>> steps;
+  {
+    MutexLock lock(&mutex_);
+    broken_ = true;
+    end_ = end;
+    steps.swap(steps_);
+  }
+  for (const auto& [id, replies] : steps) replies->End(end);
+  const std::shared_ptr<ForwardStream> last = std::move(self_);
+  done_.Notify();
+}
+
+bool ForwardStream::broken() const {
+  MutexLock lock(&mutex_);
+  return broken_;
+}
+
+void ForwardStream::Close() {
+  context_.TryCancel();
+  done_.Wait();
+}
+
+}  // namespace engram

@@ -1,0 +1,110 @@
+#ifndef ENGRAM_ENGRAM_CLIENT_COMPUTE_FORWARD_STREAM_H_
+#define ENGRAM_ENGRAM_CLIENT_COMPUTE_FORWARD_STREAM_H_
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+#include "core/base/notification.h"
+#include "engram/v1/compute.grpc.pb.h"
+
+namespace engram {
+
+// What has come back for one step, until the step's thread takes it: gRPC's
+// threads never write to a caller's buffers. Bounded by what the step has
+// asked and not taken.
+//
+// Thread safety: all methods may be called concurrently.
+class StepReplies {
+ public:
+  // Exactly one of the two, or neither when the time was over.
+  struct Next {
+    std::optional<v1::StepResult> result;
+    std::optional<absl::Status> end;  // OK: the worker finished the step
+  };
+
+  void Push(v1::StepResult result);
+  // The step's end, or the stream's; the first counts.
+  void End(absl::Status status);
+
+  // Results in the order they came, then the end, which stays.
+  Next WaitNext(absl::Time deadline);
+  bool ended() const;
+
+ private:
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<v1::StepResult> results_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A Forward stream to one worker, shared by many steps. Owns itself until gRPC
+// is done with it; once broken it stays so.
+//
+// Thread safety: all methods may be called concurrently.
+class ForwardStream final
+    : public grpc::ClientBidiReactor<v1::ForwardRequest, v1::ForwardResponse>,
+      public std::enable_shared_from_this<ForwardStream> {
+ public:
+  // `worker` names it in errors.
+  static std::shared_ptr<ForwardStream> Open(v1::ComputeService::Stub& stub,
+                                             std::string worker);
+
+  // A new step id whose replies go to `replies`. Should the stream break, they
+  // end with UNAVAILABLE, or with what the worker ended the stream with.
+  uint64_t AddStep(std::shared_ptr<StepReplies> replies);
+  // No more replies for this step.
+  void RemoveStep(uint64_t step_id);
+
+  // Queues a message; dropped when the stream is broken (the step then hears
+  // so by its replies).
+  void Send(v1::ForwardRequest request);
+
+  bool broken() const;
+  // Cancels the call and waits for its end (bounded: gRPC ends it at once).
+  void Close();
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+ private:
+  explicit ForwardStream(std::string worker) : worker_(std::move(worker)) {}
+
+  void Start(v1::ComputeService::Stub& stub);
+  void Deliver(v1::ForwardResponse response);
+  // Marks the stream broken. The hold that keeps the call open for writes
+  // from outside goes with the last of them.
+  void Break();
+  absl::Status EndStatus(const grpc::Status& status) const;
+
+  const std::string worker_;
+  grpc::ClientContext context_;
+  v1::ForwardResponse response_;         // gRPC's while a read goes on
+  std::shared_ptr<ForwardStream> self_;  // until OnDone
+  Notification done_;
+
+  mutable Mutex mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<StepReplies>> steps_
+      ABSL_GUARDED_BY(mutex_);
+  uint64_t last_step_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The first is gRPC's while writing_.
+  std::deque<v1::ForwardRequest> writes_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool hold_ ABSL_GUARDED_BY(mutex_) = true;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_ENGRAM_CLIENT_COMPUTE_FORWARD_STREAM_H_

@@ -1,0 +1,207 @@
+#include "engram_client/compute/worker_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/check.h"
+#include "core/wire/error_detail.h"
+#include "engram_client/compute/step_messages.h"
+#include "engram_client/rpc/backoff.h"
+
+namespace engram {
+namespace {
+
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(2);
+
+}  // namespace
+
+// One GetModel call. Owned by its callback, which always comes.
+struct WorkerSet::Question {
+  grpc::ClientContext context;
+  v1::GetModelRequest request;
+  v1::GetModelResponse response;
+};
+
+WorkerSet::WorkerSet(const std::vector<std::string>& addresses)
+    : workers_(addresses.size()) {
+  ENGRAM_CHECK(!addresses.empty());
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    workers_[i].link = std::make_unique<WorkerLink>(addresses[i]);
+    workers_[i].asking = true;
+  }
+  for (size_t i = 0; i < addresses.size(); ++i) Ask(i);
+}
+
+WorkerSet::~WorkerSet() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  timers_.Stop();
+  MutexLock lock(&mutex_);
+  for (Question* const question : questions_) question->context.TryCancel();
+  while (!questions_.empty()) changed_.Wait(&mutex_);
+}
+
+// ---- asking ----
+
+void WorkerSet::Ask(size_t index) {
+  auto* const question = new Question;
+  question->context.set_deadline(
+      absl::ToChronoTime(absl::Now() + kAnswerTimeout));
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) {
+      delete question;
+      return;
+    }
+    questions_.push_back(question);
+  }
+  workers_[index].link->stub().async()->GetModel(
+      &question->context, &question->request, &question->response,
+      [this, index, question](const grpc::Status& status) {
+        OnAnswer(index, FromGrpcStatus(status), question->response);
+        MutexLock lock(&mutex_);
+        questions_.erase(
+            std::find(questions_.begin(), questions_.end(), question));
+        delete question;
+        changed_.NotifyAll();
+      });
+}
+
+void WorkerSet::OnAnswer(size_t index, const absl::Status& status,
+                         const v1::GetModelResponse& response) {
+  absl::StatusOr<ModelInfo> model =
+      status.ok() ? ToModelInfo(response) : absl::StatusOr<ModelInfo>(status);
+  MutexLock lock(&mutex_);
+  Worker& worker = workers_[index];
+  worker.asking = false;
+  if (!model.ok()) {
+    worker.state = State::kDown;
+    worker.error = model.status();
+  } else if (absl::Status same = CheckModel(*model, worker); !same.ok()) {
+    worker.state = State::kOtherModel;
+    worker.error = std::move(same);
+  } else if (!response.ready()) {
+    worker.state = State::kDown;
+    worker.error = absl::UnavailableError("it is not ready");
+  } else {
+    worker.state = State::kReady;
+    worker.error = absl::OkStatus();
+    worker.failures = 0;
+  }
+  if (model.ok() && !model_.has_value()) model_ = *std::move(model);
+  if (worker.state != State::kReady) AskLater(index);
+  changed_.NotifyAll();
+}
+
+absl::Status WorkerSet::CheckModel(const ModelInfo& model,
+                                   const Worker& worker) {
+  if (!model_.has_value()) return absl::OkStatus();
+  if (model.version == model_->version && model.config == model_->config &&
+      model.layers == model_->layers) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "worker ", worker.link->address(), " computes table version ",
+      model.version, ", the others ", model_->version));
+}
+
+void WorkerSet::AskLater(size_t index) {
+  Worker& worker = workers_[index];
+  if (worker.asking || stopping_) return;
+  worker.asking = true;
+  ++worker.failures;
+  timers_.Schedule(absl::Now() + BackoffDelay({}, worker.failures),
+                   [this, index] { Ask(index); });
+}
+
+absl::StatusOr<ModelInfo> WorkerSet::WaitForModel(absl::Time deadline) {
+  MutexLock lock(&mutex_);
+  while (!model_.has_value() || Any(State::kUnasked)) {
+    if (changed_.WaitUntil(&mutex_, deadline)) continue;
+    if (model_.has_value()) break;
+    return absl::UnavailableError(
+        absl::StrCat("no compute worker answered in time: ", Errors()));
+  }
+  for (const Worker& worker : workers_) {
+    if (worker.state == State::kOtherModel) return worker.error;
+  }
+  return *model_;
+}
+
+void WorkerSet::MarkDown(size_t index, const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  Worker& worker = workers_[index];
+  if (worker.state != State::kReady) return;
+  worker.state = State::kDown;
+  worker.error = status;
+  AskLater(index);
+}
+
+// ---- choosing ----
+
+absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> WorkerSet::Take(
+    const std::vector<bool>& avoid, absl::Time deadline) {
+  MutexLock lock(&mutex_);
+  while (true) {
+    if (const std::optional<size_t> index = Choose(avoid)) {
+      ++workers_[*index].steps_in_flight;
+      return std::make_unique<Lease>(this, *index);
+    }
+    if (Any(State::kReady)) return nullptr;
+    if (All(State::kOtherModel)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("every worker is of another version: ", Errors()));
+    }
+    if (!changed_.WaitUntil(&mutex_, deadline)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("no compute worker was ready in time: ", Errors()));
+    }
+  }
+}
+
+std::optional<size_t> WorkerSet::Choose(const std::vector<bool>& avoid) {
+  std::optional<size_t> best;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const size_t index = (next_in_turn_ + i) % workers_.size();
+    const Worker& worker = workers_[index];
+    if (worker.state != State::kReady || avoid[index]) continue;
+    if (!best.has_value() ||
+        worker.steps_in_flight < workers_[*best].steps_in_flight) {
+      best = index;
+    }
+  }
+  if (best.has_value()) next_in_turn_ = (*best + 1) % workers_.size();
+  return best;
+}
+
+void WorkerSet::Release(size_t index) {
+  MutexLock lock(&mutex_);
+  --workers_[index].steps_in_flight;
+}
+
+bool WorkerSet::All(State state) const {
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& w) { return w.state == state; });
+}
+
+bool WorkerSet::Any(State state) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& w) { return w.state == state; });
+}
+
+std::string WorkerSet::Errors() const {
+  std::string errors;
+  for (const Worker& worker : workers_) {
+    if (worker.state == State::kReady) continue;
+    absl::StrAppend(
+        &errors, errors.empty() ? "" : "; ", worker.link->address(), ": ",
+        worker.error.ok() ? "no answer yet" : worker.error.message());
+  }
+  return errors;
+}
+
+}  // namespace engram

@@ -1,0 +1,109 @@
+#ifndef ENGRAM_ENGRAM_CLIENT_COMPUTE_WORKER_SET_H_
+#define ENGRAM_ENGRAM_CLIENT_COMPUTE_WORKER_SET_H_
+
+#include <grpcpp/client_context.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+#include "engram/v1/compute.pb.h"
+#include "engram_client/compute/worker_link.h"
+#include "engram_client/compute_client.h"
+#include "engram_client/rpc/timer_queue.h"
+
+namespace engram {
+
+// The workers of one client: asks each what it computes until it is ready, and
+// gives steps to the ready one with the fewest steps in flight (the next in
+// turn among equals). A worker of another version never gets a step.
+//
+// Thread safety: all methods may be called concurrently. Leases must be gone
+// before the set is destroyed.
+class WorkerSet {
+ public:
+  // A worker that was chosen for a step, which counts as in flight there.
+  class Lease {
+   public:
+    Lease(WorkerSet* set, size_t index) : set_(set), index_(index) {}
+    ~Lease() { set_->Release(index_); }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+
+    size_t index() const { return index_; }
+    WorkerLink& link() const { return *set_->workers_[index_].link; }
+
+   private:
+    WorkerSet* const set_;
+    const size_t index_;
+  };
+
+  // Starts to ask. REQUIRES: addresses are not empty.
+  explicit WorkerSet(const std::vector<std::string>& addresses);
+  ~WorkerSet();
+  WorkerSet(const WorkerSet&) = delete;
+  WorkerSet& operator=(const WorkerSet&) = delete;
+
+  // Waits until every worker has answered or failed once, and one has said
+  // what it computes. FAILED_PRECONDITION: two workers of different models.
+  // UNAVAILABLE: nobody answered in time.
+  absl::StatusOr<ModelInfo> WaitForModel(absl::Time deadline);
+
+  // A ready worker, none of `avoid` (flags by index). Waits for one; null when
+  // all that are ready are to be avoided.
+  // DEADLINE_EXCEEDED: none was ready in time; the message says why not.
+  // FAILED_PRECONDITION: every worker is of another version.
+  absl::StatusOr<std::unique_ptr<Lease>> Take(const std::vector<bool>& avoid,
+                                              absl::Time deadline);
+
+  // A call to this worker failed: no steps for it until it has answered again.
+  void MarkDown(size_t index, const absl::Status& status);
+
+  size_t size() const { return workers_.size(); }
+
+ private:
+  enum class State { kUnasked, kDown, kReady, kOtherModel };
+  // `link` is constant; all else is under the set's mutex.
+  struct Worker {
+    std::unique_ptr<WorkerLink> link;
+    State state = State::kUnasked;
+    absl::Status error;  // why it is not ready
+    uint64_t steps_in_flight = 0;
+    bool asking = false;  // a call goes on or is scheduled
+    uint32_t failures = 0;
+  };
+  struct Question;
+
+  void Ask(size_t index);
+  void OnAnswer(size_t index, const absl::Status& status,
+                const v1::GetModelResponse& response);
+  absl::Status CheckModel(const ModelInfo& model, const Worker& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AskLater(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<size_t> Choose(const std::vector<bool>& avoid)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool All(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Any(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string Errors() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Release(size_t index);
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<Worker> workers_;  // never grows
+  std::optional<ModelInfo> model_ ABSL_GUARDED_BY(mutex_);
+  size_t next_in_turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Question*> questions_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  TimerQueue timers_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_ENGRAM_CLIENT_COMPUTE_WORKER_SET_H_

@@ -1,0 +1,27 @@
+#ifndef ENGRAM_ENGRAM_CLIENT_CTL_COMMANDS_H_
+#define ENGRAM_ENGRAM_CLIENT_CTL_COMMANDS_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "absl/status/statusor.h"
+
+namespace engram::ctl {
+
+// What the chosen subcommand does once the whole command line is understood.
+// The value is the exit code; an error is printed and gives exit code 1.
+using Action = std::function<absl::StatusOr<int>()>;
+
+// Each adds one subcommand to `app`; when the user chose it, `action` is set.
+// Both must outlive the parsing.
+void AddLayout(CLI::App& app, Action& action);
+void AddHash(CLI::App& app, Action& action);
+void AddManifest(CLI::App& app, Action& action);
+void AddMakeCheckpoint(CLI::App& app, Action& action);
+void AddGather(CLI::App& app, Action& action);
+void AddApply(CLI::App& app, Action& action);
+void AddStatus(CLI::App& app, Action& action);
+
+}  // namespace engram::ctl
+
+#endif  // ENGRAM_ENGRAM_CLIENT_CTL_COMMANDS_H_

@@ -1,0 +1,70 @@
+// engramctl: the tool for people. commands.h lists what it can do.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/build_info.h"
+#include "core/base/log.h"
+#include "engram_client/ctl/commands.h"
+
+namespace engram::ctl {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+constexpr char kExamples[] =
+    R"(Files are safetensors. Addresses are host:port or unix:PATH, separated by commas.
+`engramctl COMMAND --help` shows a command's options and examples.
+
+Exit code: 0 done, 1 failed (the reason is on stderr), 2 wrong usage.)";
+
+int Run(int argc, char** argv) {
+  CLI::App app(
+      "engramctl - layouts, checkpoints, gathers and steps of Engram by hand");
+  app.name("engramctl");
+  app.footer(kExamples);
+  app.set_version_flag("--version", absl::StrCat("engramctl ", kBuildVersion,
+                                                 " (", kBuildCommit, ")"));
+  app.require_subcommand(1);
+
+  Action action;
+  AddLayout(app, action);
+  AddHash(app, action);
+  AddManifest(app, action);
+  AddMakeCheckpoint(app, action);
+  AddGather(app, action);
+  AddApply(app, action);
+  AddStatus(app, action);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  const absl::StatusOr<int> result = action();
+  if (!result.ok()) {
+    std::fprintf(stderr, "engramctl: %s\n",
+                 std::string(result.status().message()).c_str());
+    return kFailed;
+  }
+  // What went to a full disk or a closed pipe was not printed.
+  if (std::fflush(stdout) != 0) {
+    std::perror("engramctl: cannot write to stdout");
+    return kFailed;
+  }
+  return *result;
+}
+
+}  // namespace
+}  // namespace engram::ctl
+
+int main(int argc, char** argv) {
+  engram::InitLogging("engramctl");
+  // What the clients do on the way is for services' logs.
+  spdlog::set_level(spdlog::level::warn);
+  return engram::ctl::Run(argc, argv);
+}

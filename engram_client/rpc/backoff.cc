@@ -1,0 +1,17 @@
+#include "engram_client/rpc/backoff.h"
+
+#include <algorithm>
+#include <random>
+
+namespace engram {
+
+absl::Duration BackoffDelay(const BackoffOptions& options, uint32_t failures) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  const double factor = std::uniform_real_distribution<>(0.5, 1.0)(random);
+  const uint32_t doublings = std::min<uint32_t>(failures - 1, 20);
+  const absl::Duration delay =
+      std::min(options.longest, options.first * (int64_t{1} << doublings));
+  return delay * factor;
+}
+
+}  // namespace engram

@@ -1,0 +1,382 @@
+#include "engram_client/rpc/gather_operation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/check.h"
+#include "core/base/status_annotate.h"
+#include "core/wire/error_detail.h"
+#include "engram_client/plan/row_scatter.h"
+
+namespace engram {
+namespace {
+
+std::vector<LayerId> LayerIds(absl::Span<const LayerGather> layers) {
+  std::vector<LayerId> ids;
+  for (const LayerGather& layer : layers) ids.push_back(layer.layer);
+  return ids;
+}
+
+// Index of a layer in the table. REQUIRES: the table has it (CheckGather).
+uint32_t TableLayer(const TableInfo& table, LayerId layer) {
+  uint32_t index = 0;
+  while (table.layers[index].layer_id != layer) ++index;
+  return index;
+}
+
+std::vector<absl::Span<std::byte>> Outs(absl::Span<const LayerGather> layers) {
+  std::vector<absl::Span<std::byte>> outs;
+  for (const LayerGather& layer : layers) outs.push_back(layer.out);
+  return outs;
+}
+
+std::vector<GatherPlan::Part> Parts(absl::Span<const GatherSegment> segments) {
+  std::vector<GatherPlan::Part> parts;
+  for (const GatherSegment& segment : segments) parts.push_back(segment.part);
+  return parts;
+}
+
+}  // namespace
+
+// One call in flight, and the sink of its reply.
+class GatherOperation::Call final : public RowSink {
+ public:
+  Call(std::shared_ptr<GatherOperation> operation, PlannedCall planned)
+      : operation(std::move(operation)),
+        planned(std::move(planned)),
+        parts(Parts(this->planned.segments)),
+        scatter_(this->operation->plan_, this->operation->outs_,
+                 this->operation->row_bytes_, parts) {}
+
+  void Append(absl::Span<const std::byte> bytes) override {
+    if (!operation->Enter()) return;
+    scatter_.Append(bytes);
+    operation->FinishEnd(operation->Leave());
+  }
+
+  bool complete() const { return scatter_.missing_bytes() == 0; }
+
+  const std::shared_ptr<GatherOperation> operation;
+  const PlannedCall planned;
+  const std::vector<GatherPlan::Part> parts;
+  // Guarded by the operation's mutex; null before it has started.
+  std::shared_ptr<TransportCall> transport_call;
+
+ private:
+  RowScatter scatter_;  // used by the transport's thread only
+};
+
+GatherOperation::GatherOperation(const GatherEnvironment& environment,
+                                 absl::Span<const LayerGather> layers,
+                                 absl::Time deadline, Done done)
+    : environment_(environment),
+      plan_(layers, environment.table->partition_rows),
+      layer_ids_(LayerIds(layers)),
+      outs_(Outs(layers)),
+      row_bytes_(environment.table->row_format.row_bytes()),
+      deadline_(deadline),
+      queue_(environment.transports.size(), environment.max_rows_per_call),
+      servers_asked_(environment.transports.size()),
+      rows_left_(plan_.unique_rows().size()),
+      done_(std::move(done)) {
+  for (const GatherPlan::Part& part : plan_.parts()) {
+    queue_.Add({.part = part,
+                .table_layer = TableLayer(*environment.table,
+                                          layer_ids_[part.layer_index])});
+  }
+  stats_.rows = plan_.row_count();
+  stats_.unique_rows = plan_.unique_rows().size();
+}
+
+GatherOperation::GatherOperation(const GatherEnvironment& environment,
+                                 absl::Status why, Done done)
+    : environment_(environment),
+      plan_({}, 1),
+      row_bytes_(0),
+      deadline_(absl::InfiniteFuture()),
+      refused_(std::move(why)),
+      queue_(0, 1),
+      done_(std::move(done)) {}
+
+void GatherOperation::Start() {
+  if (refused_.ok() && deadline_ <= absl::Now()) return OnDeadline();
+  Ending ending;
+  {
+    MutexLock lock(&mutex_);
+    if (!refused_.ok() || rows_left_ == 0) {
+      ending = DecideEnd(refused_);
+    }
+    started_ = true;
+    if (!decided_ && deadline_ != absl::InfiniteFuture()) {
+      deadline_timer_ = environment_.timers->Schedule(
+          deadline_, [self = shared_from_this()] { self->OnDeadline(); });
+    }
+  }
+  if (!ending.decided) ending = Dispatch();
+  FinishEndElsewhere(ending);
+}
+
+void GatherOperation::Cancel() {
+  Ending ending;
+  {
+    MutexLock lock(&mutex_);
+    ending = DecideEnd(absl::CancelledError("the gather was cancelled"));
+  }
+  FinishEndElsewhere(ending);
+}
+
+void GatherOperation::OnDeadline() {
+  const std::string problems = environment_.server_problems();
+  Ending ending;
+  {
+    MutexLock lock(&mutex_);
+    ending = DecideEnd(DeadlineStatus(problems));
+  }
+  FinishEndElsewhere(ending);
+}
+
+void GatherOperation::OnRoutingChange() {
+  {
+    MutexLock lock(&mutex_);
+    if (!started_ || decided_ || queue_.waiting().empty()) return;
+  }
+  FinishEnd(Dispatch());
+}
+
+absl::Status GatherOperation::Wait() const {
+  MutexLock lock(&mutex_);
+  while (!ended_) changed_.Wait(&mutex_);
+  return result_;
+}
+
+bool GatherOperation::ended() const {
+  MutexLock lock(&mutex_);
+  return ended_;
+}
+
+void GatherOperation::WaitUntilTold() const {
+  MutexLock lock(&mutex_);
+  while (!told_ && telling_thread_ != std::this_thread::get_id()) {
+    changed_.Wait(&mutex_);
+  }
+}
+
+GatherStats GatherOperation::stats() const {
+  MutexLock lock(&mutex_);
+  return stats_;
+}
+
+GatherOperation::Ending GatherOperation::Dispatch() {
+  if (!Enter()) return {};
+  const std::shared_ptr<const RoutingSnapshot> snapshot =
+      environment_.routing->snapshot();
+  std::vector<CallPtr> calls;
+  {
+    MutexLock lock(&mutex_);
+    if (!decided_) {
+      SetWakeTimer(queue_.Route(*snapshot, *environment_.policy, absl::Now()));
+      calls = TakeCalls();
+    }
+  }
+  for (const CallPtr& call : calls) StartCall(call);
+  return Leave();
+}
+
+std::vector<GatherOperation::CallPtr> GatherOperation::TakeCalls() {
+  std::vector<CallPtr> calls;
+  for (PlannedCall& planned : queue_.TakeStartable()) {
+    if (!servers_asked_[planned.server]) ++stats_.servers;
+    servers_asked_[planned.server] = true;
+    ++stats_.calls;
+    calls.push_back(
+        std::make_shared<Call>(shared_from_this(), std::move(planned)));
+    calls_.insert(calls.back());
+  }
+  return calls;
+}
+
+void GatherOperation::SetWakeTimer(absl::Time when) {
+  environment_.timers->Cancel(wake_timer_);
+  wake_timer_ = {};
+  if (when >= deadline_) return;
+  wake_timer_ = environment_.timers->Schedule(
+      when, [self = shared_from_this()] { self->FinishEnd(self->Dispatch()); });
+}
+
+void GatherOperation::StartCall(const CallPtr& call) {
+  std::vector<TableTransport::RowRun> runs;
+  for (const GatherPlan::Part& part : call->parts) {
+    runs.push_back({layer_ids_[part.layer_index],
+                    plan_.unique_rows().subspan(part.begin, part.rows())});
+  }
+  TableTransport::GatherRequest request;
+  request.version = environment_.table->version;
+  request.runs = runs;
+  request.reply_bytes = call->planned.rows * row_bytes_;
+  request.want_crc32c = environment_.want_crc32c;
+  request.deadline = deadline_;
+  {
+    MutexLock lock(&mutex_);
+    if (decided_) {
+      calls_.erase(call);
+      return;
+    }
+  }
+  std::shared_ptr<TransportCall> transport_call =
+      environment_.transports[call->planned.server]->Gather(
+          request, call, [call](const absl::Status& status) {
+            call->operation->OnCallDone(call, status);
+          });
+  {
+    MutexLock lock(&mutex_);
+    if (calls_.count(call) == 0) return;  // done already
+    call->transport_call = transport_call;
+    if (!decided_) return;
+  }
+  transport_call->Cancel();
+}
+
+void GatherOperation::OnCallDone(const CallPtr& call,
+                                 const absl::Status& status) {
+  Ending ending;
+  {
+    MutexLock lock(&mutex_);
+    calls_.erase(call);
+    call->transport_call.reset();
+    queue_.CallEnded(call->planned.server);
+    if (decided_) return;
+    if (status.ok()) {
+      ENGRAM_CHECK(call->complete());
+      rows_left_ -= call->planned.rows;
+      stats_.bytes_received += call->planned.rows * row_bytes_;
+      if (rows_left_ == 0) ending = DecideEnd(absl::OkStatus());
+    } else if (MayTryAgain(status)) {
+      last_failure_ = CallStatus(*call, status);
+      TakeBack(*call, status);
+    } else {
+      ending = DecideEnd(CallStatus(*call, status));
+    }
+  }
+  if (!ending.decided) ending = Dispatch();
+  FinishEnd(ending);
+}
+
+void GatherOperation::TakeBack(const Call& call, const absl::Status& status) {
+  const std::vector<PartitionRef> missing = MissingPartitionsOf(status);
+  const auto is_missing = [&](const GatherSegment& segment) {
+    return std::binary_search(missing.begin(), missing.end(),
+                              PartitionRef{layer_ids_[segment.part.layer_index],
+                                           segment.part.partition});
+  };
+  // A list that names nothing of the call says nothing: all of it failed.
+  const std::vector<GatherSegment>& segments = call.planned.segments;
+  const bool some = std::any_of(segments.begin(), segments.end(), is_missing);
+  const absl::Time now = absl::Now();
+  for (GatherSegment segment : segments) {
+    if (!some || is_missing(segment)) {
+      NoteFailure(segment, call.planned.server, status, now);
+    }
+    queue_.Add(segment);
+  }
+}
+
+bool GatherOperation::Enter() {
+  MutexLock lock(&mutex_);
+  if (decided_) return false;
+  ++busy_;
+  return true;
+}
+
+GatherOperation::Ending GatherOperation::Leave() {
+  MutexLock lock(&mutex_);
+  --busy_;
+  Ending ending;
+  ending.tell = decided_ && busy_ == 0;
+  return ending;
+}
+
+GatherOperation::Ending GatherOperation::DecideEnd(absl::Status status) {
+  Ending ending;
+  if (decided_) return ending;
+  decided_ = true;
+  result_ = std::move(status);
+  ending.decided = true;
+  ending.tell = busy_ == 0;
+  for (const CallPtr& call : calls_) {
+    if (call->transport_call != nullptr) {
+      ending.cancel.push_back(call->transport_call);
+    }
+  }
+  queue_.Clear();
+  environment_.timers->Cancel(deadline_timer_);
+  environment_.timers->Cancel(wake_timer_);
+  return ending;
+}
+
+void GatherOperation::FinishEnd(const Ending& ending) {
+  for (const auto& call : ending.cancel) call->Cancel();
+  if (ending.tell) Tell();
+}
+
+void GatherOperation::FinishEndElsewhere(const Ending& ending) {
+  for (const auto& call : ending.cancel) call->Cancel();
+  // Once another thread may tell, the environment may be gone.
+  if (!ending.tell) return;
+  if (environment_.timers->OnTimerThread()) return Tell();
+  environment_.timers->Post([self = shared_from_this()] { self->Tell(); });
+}
+
+void GatherOperation::Tell() {
+  if (refused_.ok()) environment_.on_ending();
+  Done done;
+  absl::Status result;
+  {
+    MutexLock lock(&mutex_);
+    ended_ = true;
+    telling_thread_ = std::this_thread::get_id();
+    done = std::move(done_);
+    result = result_;
+    changed_.NotifyAll();
+  }
+  if (done) done(result);
+  done = nullptr;  // what it captured ends before the gather does
+  {
+    MutexLock lock(&mutex_);
+    told_ = true;
+    telling_thread_ = {};
+    changed_.NotifyAll();
+  }
+  environment_.on_finished(this);
+}
+
+absl::Status GatherOperation::DeadlineStatus(
+    const std::string& problems) const {
+  std::vector<GatherSegment> left = queue_.AllSegments();
+  std::string why =
+      queue_.waiting().empty() ? "" : "; no ready server has all of them";
+  for (const CallPtr& call : calls_) {
+    const std::vector<GatherSegment>& asked = call->planned.segments;
+    left.insert(left.end(), asked.begin(), asked.end());
+    absl::StrAppend(&why, "; no answer from ", call->planned.server_label,
+                    " for ", PartitionsText(asked, layer_ids_));
+  }
+  if (!last_failure_.ok()) {
+    absl::StrAppend(&why, "; last failure: ", last_failure_.message());
+  }
+  if (!problems.empty()) absl::StrAppend(&why, "; ", problems);
+  return absl::DeadlineExceededError(absl::StrCat(
+      "table ", environment_.table->version, ": deadline passed without ",
+      PartitionsText(left, layer_ids_), why));
+}
+
+absl::Status GatherOperation::CallStatus(const Call& call,
+                                         const absl::Status& status) const {
+  return Annotate(
+      status, absl::StrCat("table ", environment_.table->version, ", ",
+                           PartitionsText(call.planned.segments, layer_ids_),
+                           " from ", call.planned.server_label));
+}
+
+}  // namespace engram

@@ -1,0 +1,91 @@
+#ifndef ENGRAM_ENGRAM_CLIENT_RPC_GATHER_QUEUE_H_
+#define ENGRAM_ENGRAM_CLIENT_RPC_GATHER_QUEUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "engram_client/routing/route_policy.h"
+#include "engram_client/routing/routing_snapshot.h"
+#include "engram_client/rpc/gather_segments.h"
+
+namespace engram {
+
+// Rows counted as work of a server for as long as the charge lives.
+class LoadCharge {
+ public:
+  LoadCharge(std::shared_ptr<ServerLoad> load, uint64_t rows)
+      : load_(std::move(load)), rows_(static_cast<int64_t>(rows)) {
+    load_->rows_in_flight.fetch_add(rows_, std::memory_order_relaxed);
+  }
+  ~LoadCharge() {
+    if (load_ == nullptr) return;
+    load_->rows_in_flight.fetch_sub(rows_, std::memory_order_relaxed);
+  }
+  LoadCharge(LoadCharge&&) = default;
+  LoadCharge& operator=(LoadCharge&&) = delete;
+
+ private:
+  std::shared_ptr<ServerLoad> load_;
+  int64_t rows_;
+};
+
+// A call that has its server and its rows, and was not started yet.
+struct PlannedCall {
+  ServerIndex server = kNoServer;
+  std::string server_label;  // for messages
+  std::vector<GatherSegment> segments;
+  uint64_t rows = 0;
+  LoadCharge charge;
+};
+
+// Segments of one gather that are not in flight: waiting for a server, or cut
+// into calls that stand in line at one. Not synchronised.
+class GatherQueue {
+ public:
+  // Calls of one gather that one server has at a time: enough to keep it busy,
+  // while replies of a huge gather do not pile up in memory.
+  static constexpr uint32_t kMaxCallsPerServer = 8;
+
+  GatherQueue(size_t server_count, uint64_t max_rows_per_call)
+      : max_rows_per_call_(max_rows_per_call), servers_(server_count) {}
+
+  void Add(const GatherSegment& segment) { waiting_.push_back(segment); }
+
+  // Gives servers to the waiting segments that have one now. Returns when to
+  // come again for those that wait for a time; those without a server wait
+  // for another snapshot.
+  absl::Time Route(const RoutingSnapshot& snapshot, RoutePolicy& policy,
+                   absl::Time now);
+
+  // The calls that may start; each counts at its server until CallEnded.
+  std::vector<PlannedCall> TakeStartable();
+  void CallEnded(ServerIndex server) { --servers_[server].in_flight; }
+
+  void Clear();
+
+  absl::Span<const GatherSegment> waiting() const { return waiting_; }
+  // Waiting and in line.
+  std::vector<GatherSegment> AllSegments() const;
+
+ private:
+  struct Server {
+    uint32_t in_flight = 0;
+    std::deque<PlannedCall> line;
+  };
+  void Line(const RoutingSnapshot& snapshot, ServerIndex server,
+            absl::Span<const GatherSegment> segments);
+
+  const uint64_t max_rows_per_call_;
+  std::vector<GatherSegment> waiting_;
+  std::vector<Server> servers_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_ENGRAM_CLIENT_RPC_GATHER_QUEUE_H_

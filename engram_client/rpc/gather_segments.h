@@ -1,0 +1,54 @@
+#ifndef ENGRAM_ENGRAM_CLIENT_RPC_GATHER_SEGMENTS_H_
+#define ENGRAM_ENGRAM_CLIENT_RPC_GATHER_SEGMENTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/base/ids.h"
+#include "engram_client/plan/gather_plan.h"
+#include "engram_client/routing/routing_snapshot.h"
+
+namespace engram {
+
+// Rows of one partition on their way to an answer, and what went wrong with
+// them so far. A call carries whole segments; one that is too large is cut.
+struct GatherSegment {
+  GatherPlan::Part part;
+  // Of part.layer_index in the table, by which routing counts: a gather may
+  // name any of the table's layers in any order.
+  uint32_t table_layer = 0;
+  uint32_t failures = 0;
+  // Nobody is asked before this.
+  absl::Time hold_until = absl::InfinitePast();
+  // This server failed: others first, and it not before the time.
+  ServerIndex avoid = kNoServer;
+  absl::Time avoid_until = absl::InfinitePast();
+};
+
+// Cuts the segments of one server into calls of at most `max_rows` rows, and
+// of about equal size. Order is kept. REQUIRES: max_rows > 0.
+std::vector<std::vector<GatherSegment>> CutIntoCalls(
+    absl::Span<const GatherSegment> segments, uint64_t max_rows);
+
+// Whether the same rows may be answered by another server, or by this one
+// later. Gathers change nothing, so asking again is always safe.
+bool MayTryAgain(const absl::Status& status);
+
+// Notes that `server` failed the segment with `status`, of which MayTryAgain
+// is true. The first failure may go to another server at once; an overloaded
+// server is obeyed: nobody is asked before the delay it names.
+void NoteFailure(GatherSegment& segment, ServerIndex server,
+                 const absl::Status& status, absl::Time now);
+
+// "layer 1 partition 7 and 3 more": the first partition of `segments`, and how
+// many others there are.
+std::string PartitionsText(absl::Span<const GatherSegment> segments,
+                           absl::Span<const LayerId> layer_ids);
+
+}  // namespace engram
+
+#endif  // ENGRAM_ENGRAM_CLIENT_RPC_GATHER_SEGMENTS_H_

@@ -1,0 +1,62 @@
+#include "engram_client/rpc/timer_queue.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace engram {
+
+TimerQueue::TimerQueue() : thread_([this] { Run(); }) {}
+
+TimerQueue::~TimerQueue() { Stop(); }
+
+TimerQueue::Timer TimerQueue::Schedule(absl::Time when, Task task) {
+  MutexLock lock(&mutex_);
+  if (stopping_) return {};
+  const Timer timer{when, ++last_sequence_};
+  const auto placed = tasks_.emplace(timer, std::move(task)).first;
+  if (placed == tasks_.begin()) changed_.NotifyOne();
+  return timer;
+}
+
+void TimerQueue::Cancel(const Timer& timer) {
+  if (timer.sequence == 0) return;
+  Task dropped;  // its captures are released after the lock
+  MutexLock lock(&mutex_);
+  const auto found = tasks_.find(timer);
+  if (found == tasks_.end()) return;
+  dropped = std::move(found->second);
+  tasks_.erase(found);
+}
+
+void TimerQueue::Stop() {
+  std::map<Timer, Task> dropped;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    dropped.swap(tasks_);
+    changed_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void TimerQueue::Run() {
+  while (true) {
+    Task task;
+    {
+      MutexLock lock(&mutex_);
+      while (!stopping_ &&
+             (tasks_.empty() || tasks_.begin()->first.when > absl::Now())) {
+        const absl::Time next = tasks_.empty() ? absl::InfiniteFuture()
+                                               : tasks_.begin()->first.when;
+        changed_.WaitUntil(&mutex_, next);
+      }
+      if (stopping_) return;
+      task = std::move(tasks_.begin()->second);
+      tasks_.erase(tasks_.begin());
+    }
+    task();
+  }
+}
+
+}  // namespace engram

@@ -1,0 +1,64 @@
+#ifndef ENGRAM_ENGRAM_CLIENT_RPC_TIMER_QUEUE_H_
+#define ENGRAM_ENGRAM_CLIENT_RPC_TIMER_QUEUE_H_
+
+#include <cstdint>
+#include <map>
+#include <thread>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+
+namespace engram {
+
+// One thread that runs tasks at their time: deadlines, retries, reconnects,
+// and callbacks that must not run on a caller's thread. Tasks must not block.
+//
+// Thread safety: all methods may be called concurrently. A task keeps alive
+// what it uses: Cancel and Stop do not wait for one that runs (Stop joins).
+class TimerQueue {
+ public:
+  struct Timer {
+    absl::Time when;
+    uint64_t sequence = 0;  // 0: none
+
+    friend auto operator<=>(const Timer& a, const Timer& b) {
+      if (a.when < b.when) return std::strong_ordering::less;
+      if (b.when < a.when) return std::strong_ordering::greater;
+      return a.sequence <=> b.sequence;
+    }
+  };
+  using Task = absl::AnyInvocable<void()>;
+
+  TimerQueue();
+  ~TimerQueue();  // Stop
+  TimerQueue(const TimerQueue&) = delete;
+  TimerQueue& operator=(const TimerQueue&) = delete;
+
+  // Equal times run in the order scheduled. After Stop the task is dropped.
+  Timer Schedule(absl::Time when, Task task);
+  void Post(Task task) { Schedule(absl::InfinitePast(), std::move(task)); }
+  // Drops the task unless it has started.
+  void Cancel(const Timer& timer);
+
+  bool OnTimerThread() const {
+    return std::this_thread::get_id() == thread_.get_id();
+  }
+
+  // Drops what has not started and joins. REQUIRES: not on the timer thread.
+  void Stop();
+
+ private:
+  void Run();
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<Timer, Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_ENGRAM_CLIENT_RPC_TIMER_QUEUE_H_

@@ -1,0 +1,126 @@
+#ifndef ENGRAM_ENGRAM_CLIENT_TABLE_CLIENT_H_
+#define ENGRAM_ENGRAM_CLIENT_TABLE_CLIENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/base/ids.h"
+#include "core/model/config.h"
+#include "core/model/row_format.h"
+
+namespace engram {
+
+// What a cluster of table servers serves, as they all agree on it.
+struct TableInfo {
+  struct Layer {
+    LayerId layer_id;
+    uint64_t row_count = 0;
+    uint32_t partition_count = 0;
+  };
+  std::string version;
+  EngramConfig config;
+  RowFormat row_format;
+  uint64_t partition_rows = 0;
+  std::vector<Layer> layers;
+};
+
+// Rows of one layer for one gather. `row_ids` and `out` are the caller's and
+// must stay until the gather has ended. out.size() == row_ids.size() *
+// row_format.row_bytes(); row i goes to slot i; ids may repeat.
+struct LayerGather {
+  LayerId layer;
+  absl::Span<const RowId> row_ids;
+  absl::Span<std::byte> out;
+};
+
+// What one gather did, for logs, metrics and the demo.
+struct GatherStats {
+  uint64_t rows = 0;
+  uint64_t unique_rows = 0;
+  uint64_t bytes_received = 0;  // packed rows over the wire
+  uint32_t calls = 0;
+  uint32_t servers = 0;
+};
+
+// A gather in flight. Destroying it cancels and waits until nothing writes to
+// the caller's buffers any more (bounded: cancelled calls end at once).
+// Thread safety: all methods may be called concurrently.
+class GatherHandle {
+ public:
+  virtual ~GatherHandle() = default;
+
+  // Waits for the end, at the latest the gather's deadline. OK: every row is
+  // in place. Otherwise the buffers' contents are unspecified and the status
+  // names table version, layer, partition and server.
+  virtual absl::Status Wait() = 0;
+  virtual bool done() const = 0;
+  virtual void Cancel() = 0;
+  // Final once Wait has returned.
+  virtual GatherStats stats() const = 0;
+};
+
+// Fetches packed rows from table-server shards: drops duplicates, splits ids
+// by partition, sends each part to a ready server that holds it, in parallel,
+// and scatters the replies straight into the caller's buffers.
+//
+// Thread safety: all methods may be called concurrently.
+class TableClient {
+ public:
+  struct Options {
+    std::vector<std::string> addresses;  // host:port or unix:PATH
+    std::string expected_version;        // empty: whatever the servers serve
+    uint64_t max_rows_per_call = 6144;   // larger parts become several calls
+    uint64_t max_gathers_in_flight = 1024;
+    bool want_crc32c = false;  // servers sum each reply, the client checks it
+    absl::Duration connect_timeout = absl::Seconds(10);
+  };
+
+  // Connects and waits until one server has told what the table is; servers
+  // that are not up yet are waited for, within `connect_timeout`, and joined
+  // whenever they come. INVALID_ARGUMENT: no addresses, or one twice.
+  // FAILED_PRECONDITION: servers of different tables, or two of one name.
+  // WRONG_TABLE: not expected_version. UNAVAILABLE: nobody answered in time.
+  static absl::StatusOr<std::unique_ptr<TableClient>> Create(Options options);
+  virtual ~TableClient() = default;
+
+  virtual const TableInfo& table() const = 0;
+
+  // Starts a gather; never blocks. Rows of partitions that no server holds yet
+  // are waited for until `deadline`. `done` (may be null) is called exactly
+  // once with what Wait returns, on a thread of the client: it must not block.
+  virtual std::unique_ptr<GatherHandle> Prefetch(
+      std::vector<LayerGather> layers, absl::Time deadline,
+      absl::AnyInvocable<void(const absl::Status&)> done) = 0;
+
+  // Prefetch and Wait.
+  absl::Status Gather(std::vector<LayerGather> layers, absl::Time deadline) {
+    return Prefetch(std::move(layers), deadline, nullptr)->Wait();
+  }
+
+  // Waits until every partition of every layer has a ready server.
+  // DEADLINE_EXCEEDED names how many have none and the first of them.
+  virtual absl::Status WaitUntilComplete(absl::Time deadline) = 0;
+
+  // Each configured server as last seen, in the order of the addresses.
+  struct ServerState {
+    std::string address;
+    std::string name;  // empty: not reached yet
+    bool connected = false;
+    bool draining = false;
+    uint64_t partitions_held = 0;
+    std::string error;  // why it is not connected
+  };
+  virtual std::vector<ServerState> servers() const = 0;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_ENGRAM_CLIENT_TABLE_CLIENT_H_

@@ -1,0 +1,75 @@
+#ifndef ENGRAM_ENGRAM_CLIENT_TABLE_CLIENT_IMPL_H_
+#define ENGRAM_ENGRAM_CLIENT_TABLE_CLIENT_IMPL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+#include "engram_client/routing/route_policy.h"
+#include "engram_client/routing/routing_table.h"
+#include "engram_client/rpc/gather_operation.h"
+#include "engram_client/rpc/server_connection.h"
+#include "engram_client/rpc/table_identity.h"
+#include "engram_client/rpc/table_transport.h"
+#include "engram_client/rpc/timer_queue.h"
+#include "engram_client/table_client.h"
+
+namespace engram {
+
+// TableClient::Create over any transport. Only composes: the work is in plan/,
+// routing/ and rpc/.
+//
+// Handles may outlive the client. Destroying the client cancels its gathers
+// and waits until they have told their end; not on a thread of the client.
+class TableClientImpl final : public TableClient {
+ public:
+  static absl::StatusOr<std::unique_ptr<TableClient>> Create(
+      Options options, const TransportFactory& make_transport);
+  ~TableClientImpl() override;
+
+  const TableInfo& table() const override { return *environment_.table; }
+  std::unique_ptr<GatherHandle> Prefetch(
+      std::vector<LayerGather> layers, absl::Time deadline,
+      absl::AnyInvocable<void(const absl::Status&)> done) override;
+  absl::Status WaitUntilComplete(absl::Time deadline) override;
+  std::vector<ServerState> servers() const override;
+
+ private:
+  TableClientImpl(Options options, const TransportFactory& make_transport);
+
+  absl::Status Connect();
+  absl::Status NobodyAnswered() const;
+  // Admits one more gather in flight, or says why not.
+  absl::Status CountGather();
+  std::string ServerProblems() const;
+  void OnAnswer(ServerIndex server);
+  void OnRoutingChange();
+
+  const Options options_;
+  TimerQueue timers_;
+  RoutingTable routing_;
+  FewestRowsPolicy policy_;
+  TableIdentity identity_;
+  std::vector<std::unique_ptr<TableTransport>> transports_;
+  std::vector<std::unique_ptr<ServerConnection>> connections_;
+  GatherEnvironment environment_;  // constant once connected
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  // Servers that have said, once or more, what they are or that they fail.
+  std::vector<bool> answered_ ABSL_GUARDED_BY(mutex_);
+  uint64_t gathers_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Until they have told their end.
+  std::unordered_map<GatherOperation*, std::shared_ptr<GatherOperation>>
+      gathers_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_ENGRAM_CLIENT_TABLE_CLIENT_IMPL_H_

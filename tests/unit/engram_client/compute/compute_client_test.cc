@@ -1,0 +1,370 @@
+#include "engram_client/compute_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/wire/error_detail.h"
+#include "tests/testing/temp_dir.h"
+#include "tests/unit/compute/worker/test_worker.h"
+
+namespace engram {
+namespace {
+
+using test::Eventually;
+using test::FakeRowSource;
+using test::Soon;
+using test::Streams;
+using test::TestWorker;
+using test::WantedStreams;
+using ::testing::HasSubstr;
+
+constexpr auto kWhenTold = FakeRowSource::Mode::kWhenTold;
+
+class ComputeClientTest : public ::testing::Test {
+ protected:
+  std::string Address(const std::string& name) {
+    return "unix:" + dir_.File(name);
+  }
+  std::unique_ptr<TestWorker> StartWorker(
+      const std::string& name, const TestWorker::Options& options = {}) {
+    return std::make_unique<TestWorker>(Address(name), options);
+  }
+  std::unique_ptr<ComputeClient> Connect(
+      const std::vector<std::string>& names) {
+    ComputeClient::Options options;
+    for (const auto& name : names) options.addresses.push_back(Address(name));
+    auto client = ComputeClient::Create(options);
+    EXPECT_TRUE(client.ok()) << client.status();
+    return *std::move(client);
+  }
+
+  test::TempDir dir_;
+};
+
+// One step of one sequence and its buffers, outputs poisoned.
+struct TestStep {
+  TestStep(const EngramBlock& block, std::vector<uint32_t> ids)
+      : block(block), streams(Streams(block, ids.size())) {
+    sequences = {{.token_ids = std::move(ids)}};
+    for (std::string& out : outs) out.assign(streams.size(), '\xEE');
+  }
+  StepLayerIo Io(size_t layer) {
+    return {.layer = block.layout().layers()[layer].layer_id,
+            .streams = {reinterpret_cast<const std::byte*>(streams.data()),
+                        streams.size()},
+            .streams_out = {reinterpret_cast<std::byte*>(outs[layer].data()),
+                            streams.size()}};
+  }
+  absl::StatusOr<std::unique_ptr<ComputeClient::Step>> Begin(
+      ComputeClient& client, absl::Time deadline = Soon()) {
+    return client.Begin(sequences, StepDtype::kBf16, StepReturn::kStreams,
+                        {Io(0).layer, Io(1).layer}, deadline);
+  }
+  absl::Status Forward(ComputeClient& client) {
+    auto step = Begin(client);
+    if (!step.ok()) return step.status();
+    for (const size_t layer : {0, 1}) {
+      absl::Status status = (*step)->Layer(Io(layer));
+      if (!status.ok()) return status;
+    }
+    return (*step)->Finish();
+  }
+  absl::Status Apply(ComputeClient& client, absl::Time deadline = Soon()) {
+    return client.Apply(sequences, StepDtype::kBf16, StepReturn::kStreams,
+                        {Io(0), Io(1)}, deadline);
+  }
+  void ExpectRight(size_t layer) {
+    EXPECT_TRUE(outs[layer] == WantedStreams(block, layer,
+                                             sequences[0].token_ids, {},
+                                             streams));
+  }
+  void ExpectRight() {
+    ExpectRight(0);
+    ExpectRight(1);
+  }
+
+  const EngramBlock& block;
+  std::vector<StepSequence> sequences;
+  std::string streams;
+  std::string outs[2];
+};
+
+TEST_F(ComputeClientTest, TellsTheModel) {
+  const auto worker = StartWorker("a");
+  const auto client = Connect({"a"});
+  EXPECT_EQ(client->model().version, "v1");
+  EXPECT_EQ(client->model().config, worker->fixture.block.config());
+  EXPECT_EQ(client->model().max_chunk_bytes, 1 << 20);
+}
+
+TEST_F(ComputeClientTest, ApplyAndForwardGiveTheSame) {
+  const auto worker = StartWorker("a");
+  const auto client = Connect({"a"});
+  TestStep apply(worker->fixture.block, {1, 2, 3});
+  const absl::Status applied = apply.Apply(*client);
+  ASSERT_TRUE(applied.ok()) << applied;
+  apply.ExpectRight();
+  TestStep forward(worker->fixture.block, {1, 2, 3});
+  const absl::Status forwarded = forward.Forward(*client);
+  ASSERT_TRUE(forwarded.ok()) << forwarded;
+  forward.ExpectRight();
+}
+
+TEST_F(ComputeClientTest, Contribution) {
+  const auto worker = StartWorker("a");
+  const auto client = Connect({"a"});
+  TestStep step(worker->fixture.block, {1, 2, 3});
+  const EngramConfig& config = client->model().config;
+  std::vector<float> gate[2];
+  std::vector<uint16_t> value[2];
+  for (const size_t i : {0, 1}) {
+    gate[i].assign(3 * config.hc_mult, -1);
+    value[i].assign(3 * config.dim, 0xEEEE);
+  }
+  const auto io = [&](size_t i) {
+    return StepLayerIo{.layer = step.Io(1).layer,
+                       .streams = step.Io(1).streams,
+                       .gate = absl::MakeSpan(gate[i]),
+                       .value = absl::MakeSpan(value[i])};
+  };
+  ASSERT_TRUE(client
+                  ->Apply(step.sequences, StepDtype::kBf16,
+                          StepReturn::kContribution, {io(0)}, Soon())
+                  .ok());
+  auto begun = client->Begin(step.sequences, StepDtype::kBf16,
+                             StepReturn::kContribution, {io(1).layer}, Soon());
+  ASSERT_TRUE(begun.ok());
+  ASSERT_TRUE((*begun)->Layer(io(1)).ok());
+  ASSERT_TRUE((*begun)->Finish().ok());
+  EXPECT_EQ(gate[0], gate[1]);
+  EXPECT_EQ(value[0], value[1]);
+  EXPECT_GT(gate[0][0], 0);
+}
+
+TEST_F(ComputeClientTest, StreamsGoInChunksOfWholeTokens) {
+  // One token a chunk, and more chunks than are sent at a time.
+  const test::FakeBlock block;
+  std::vector<uint32_t> tokens(100);
+  for (uint32_t i = 0; i < tokens.size(); ++i) tokens[i] = i % 50;
+  TestStep step(block, tokens);
+  const uint64_t token_bytes = step.streams.size() / tokens.size();
+  const auto worker = StartWorker("a", {.limits = [&](ForwardLimits& limits) {
+                                    limits.max_chunk_bytes =
+                                        2 * token_bytes - 1;
+                                  }});
+  const auto client = Connect({"a"});
+  const absl::Status status = step.Forward(*client);
+  ASSERT_TRUE(status.ok()) << status;
+  step.ExpectRight();
+  EXPECT_EQ(worker->fixture.block.forwards(), 200);
+}
+
+TEST_F(ComputeClientTest, ErrorsOfTheStepComeBack) {
+  const auto worker = StartWorker("a");
+  const auto client = Connect({"a"});
+  TestStep bad(worker->fixture.block, {client->model().config.vocab_size});
+  const absl::Status applied = bad.Apply(*client);
+  EXPECT_TRUE(absl::IsInvalidArgument(applied));
+  EXPECT_THAT(std::string(applied.message()), HasSubstr(Address("a")));
+  EXPECT_TRUE(absl::IsInvalidArgument(bad.Forward(*client)));
+
+  TestStep good(worker->fixture.block, {1});
+  auto step = good.Begin(*client);
+  ASSERT_TRUE(step.ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition((*step)->Finish()));
+  ASSERT_TRUE((*step)->Layer(good.Io(0)).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument((*step)->Layer(good.Io(0))));
+  ASSERT_TRUE((*step)->Layer(good.Io(1)).ok());
+  EXPECT_TRUE((*step)->Finish().ok());
+}
+
+// The first step of a client goes to the first address.
+
+TEST_F(ComputeClientTest, ASecondWorkerTakesOverAForward) {
+  auto first = StartWorker("a", {.mode = kWhenTold});
+  const auto second = StartWorker("b");
+  const auto client = Connect({"a", "b"});
+  TestStep step(second->fixture.block, {1, 2, 3});
+  absl::Status status;
+  std::thread caller([&] { status = step.Forward(*client); });
+  first->fixture.rows.AwaitFetches(2);
+  first = nullptr;
+  caller.join();
+  EXPECT_TRUE(status.ok()) << status;
+  step.ExpectRight();
+}
+
+TEST_F(ComputeClientTest, ASecondWorkerTakesOverAnApply) {
+  auto first = StartWorker("a", {.mode = kWhenTold});
+  const auto second = StartWorker("b");
+  const auto client = Connect({"a", "b"});
+  TestStep step(second->fixture.block, {1, 2, 3});
+  absl::Status status;
+  std::thread caller([&] { status = step.Apply(*client); });
+  first->fixture.rows.AwaitFetches(2);
+  first = nullptr;
+  caller.join();
+  EXPECT_TRUE(status.ok()) << status;
+  step.ExpectRight();
+}
+
+TEST_F(ComputeClientTest, LayersThatHaveReturnedStayValid) {
+  auto first = StartWorker("a");
+  const auto second = StartWorker("b");
+  const auto client = Connect({"a", "b"});
+  TestStep step(second->fixture.block, {1, 2, 3});
+  auto begun = step.Begin(*client);
+  ASSERT_TRUE(begun.ok());
+  ASSERT_TRUE((*begun)->Layer(step.Io(0)).ok());
+  first = nullptr;
+  const absl::Status status = (*begun)->Layer(step.Io(1));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE((*begun)->Finish().ok());
+  step.ExpectRight();
+  // Only the layer that was missing ran again.
+  EXPECT_EQ(second->fixture.rows.started(), 1);
+}
+
+TEST_F(ComputeClientTest, AWorkerThatComesBackIsUsedAgain) {
+  auto worker = StartWorker("a");
+  const auto client = Connect({"a"});
+  const test::FakeBlock block;
+  TestStep before(block, {1, 2});
+  ASSERT_TRUE(before.Forward(*client).ok());
+  TestStep across(block, {3, 4});
+  auto step = across.Begin(*client);
+  ASSERT_TRUE(step.ok());
+  ASSERT_TRUE((*step)->Layer(across.Io(1)).ok());
+  worker = nullptr;
+  worker = StartWorker("a");
+  const absl::Status status = (*step)->Layer(across.Io(0));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE((*step)->Finish().ok());
+  across.ExpectRight();
+  TestStep after(block, {5});
+  EXPECT_TRUE(after.Apply(*client).ok());
+  EXPECT_TRUE(after.Forward(*client).ok());
+}
+
+TEST_F(ComputeClientTest, ADrainingWorkerIsLeft) {
+  const auto first = StartWorker("a");
+  const auto second = StartWorker("b");
+  const auto client = Connect({"a", "b"});
+  first->service->Drain();
+  for (uint32_t i = 0; i < 4; ++i) {
+    TestStep step(second->fixture.block, {i});
+    EXPECT_TRUE(step.Forward(*client).ok());
+    EXPECT_TRUE(step.Apply(*client).ok());
+    step.ExpectRight();
+  }
+  EXPECT_EQ(first->fixture.block.forwards(), 0);
+}
+
+TEST_F(ComputeClientTest, AnOverloadedWorkerIsLeftForNow) {
+  const auto full = StartWorker(
+      "a", {.engine = [](auto& options) { options.max_steps_in_flight = 0; }});
+  const auto second = StartWorker("b");
+  const auto client = Connect({"a", "b"});
+  for (uint32_t i = 0; i < 3; ++i) {
+    TestStep step(second->fixture.block, {i});
+    EXPECT_TRUE(step.Forward(*client).ok());
+    EXPECT_TRUE(step.Apply(*client).ok());
+  }
+  const auto alone = Connect({"a"});
+  TestStep step(second->fixture.block, {1});
+  const absl::Status status =
+      step.Apply(*alone, absl::Now() + absl::Milliseconds(100));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("steps in flight"));
+}
+
+TEST_F(ComputeClientTest, StepsAreSpreadOverWorkers) {
+  const auto first = StartWorker("a");
+  const auto second = StartWorker("b");
+  const auto client = Connect({"a", "b"});
+  std::vector<std::unique_ptr<ComputeClient::Step>> steps;
+  for (uint32_t i = 0; i < 6; ++i) {
+    TestStep step(second->fixture.block, {i});
+    steps.push_back(step.Begin(*client).value());
+  }
+  first->fixture.rows.AwaitFetches(6);
+  second->fixture.rows.AwaitFetches(6);
+}
+
+TEST_F(ComputeClientTest, DeadlinesHold) {
+  const auto worker = StartWorker("a", {.mode = kWhenTold});
+  const auto client = Connect({"a"});
+  TestStep step(worker->fixture.block, {1});
+  auto begun = step.Begin(*client, absl::Now() + absl::Milliseconds(100));
+  ASSERT_TRUE(begun.ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*begun)->Layer(step.Io(0))));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      step.Apply(*client, absl::Now() + absl::Milliseconds(100))));
+  EXPECT_TRUE(Eventually(
+      [&] { return worker->fixture.engine->steps_in_flight() == 0; }));
+  EXPECT_EQ(worker->fixture.rows.open(), 0);
+}
+
+TEST_F(ComputeClientTest, DestroyingAStepCancelsIt) {
+  const auto worker = StartWorker("a", {.mode = kWhenTold});
+  const auto client = Connect({"a"});
+  TestStep step(worker->fixture.block, {1});
+  auto begun = step.Begin(*client);
+  ASSERT_TRUE(begun.ok());
+  worker->fixture.rows.AwaitFetches(2);
+  begun->reset();
+  EXPECT_TRUE(Eventually(
+      [&] { return worker->fixture.engine->steps_in_flight() == 0; }));
+  EXPECT_EQ(worker->fixture.rows.cancelled(), 2);
+}
+
+TEST_F(ComputeClientTest, VersionsAreNeverMixed) {
+  const auto first = StartWorker("a");
+  const auto other = StartWorker(
+      "b", {.engine = [](auto& options) { options.version = "v2"; }});
+  const auto client =
+      ComputeClient::Create({.addresses = {Address("a"), Address("b")}});
+  EXPECT_TRUE(absl::IsFailedPrecondition(client.status())) << client.status();
+  EXPECT_THAT(std::string(client.status().message()), HasSubstr("v1"));
+  EXPECT_THAT(std::string(client.status().message()), HasSubstr("v2"));
+}
+
+TEST_F(ComputeClientTest, AWorkerThatComesBackWithAnotherVersionIsRefused) {
+  auto worker = StartWorker("a");
+  const auto client = Connect({"a"});
+  worker = nullptr;
+  worker = StartWorker(
+      "a", {.engine = [](auto& options) { options.version = "v2"; }});
+  TestStep step(worker->fixture.block, {1});
+  const absl::Status status = step.Forward(*client);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("v2"));
+  EXPECT_EQ(worker->fixture.block.forwards(), 0);
+}
+
+TEST_F(ComputeClientTest, WaitsForAWorkerThatIsNotUpYet) {
+  std::unique_ptr<TestWorker> worker;
+  std::thread starter([&] { worker = StartWorker("late"); });
+  const auto client = Connect({"late"});
+  starter.join();
+  TestStep step(worker->fixture.block, {1});
+  EXPECT_TRUE(step.Forward(*client).ok());
+}
+
+TEST_F(ComputeClientTest, NobodyThere) {
+  const auto client =
+      ComputeClient::Create({.addresses = {Address("nobody")},
+                             .connect_timeout = absl::Milliseconds(50)});
+  EXPECT_TRUE(absl::IsUnavailable(client.status()));
+  EXPECT_THAT(std::string(client.status().message()), HasSubstr("nobody"));
+  EXPECT_TRUE(absl::IsInvalidArgument(ComputeClient::Create({}).status()));
+}
+
+}  // namespace
+}  // namespace engram

@@ -1,0 +1,107 @@
+#include "engram_client/rpc/gather_segments.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "core/wire/error_detail.h"
+
+namespace engram {
+namespace {
+
+GatherSegment Segment(uint32_t partition, uint32_t begin, uint32_t end) {
+  return {.part = {0, PartitionId{partition}, begin, end}};
+}
+
+TEST(CutIntoCallsTest, OneCallWhereItFits) {
+  const auto calls = CutIntoCalls({Segment(0, 0, 4), Segment(3, 4, 10)}, 10);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].size(), 2u);
+  EXPECT_TRUE(CutIntoCalls({}, 10).empty());
+}
+
+TEST(CutIntoCallsTest, EveryRowOnceInOrderAndCallsOfEqualSize) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<GatherSegment> segments;
+    uint32_t rows = 0;
+    for (uint32_t p = 0; p < 1 + random() % 20; ++p) {
+      const uint32_t end = rows + 1 + random() % 50;
+      segments.push_back(Segment(p, rows, end));
+      rows = end;
+    }
+    const uint64_t max_rows = 1 + random() % 60;
+    const auto calls = CutIntoCalls(segments, max_rows);
+    EXPECT_EQ(calls.size(), (rows + max_rows - 1) / max_rows);
+    uint32_t next = 0;
+    for (const auto& call : calls) {
+      uint32_t call_rows = 0;
+      for (const GatherSegment& segment : call) {
+        ASSERT_EQ(segment.part.begin, next);
+        ASSERT_GT(segment.part.rows(), 0u);
+        next = segment.part.end;
+        call_rows += segment.part.rows();
+      }
+      ASSERT_LE(call_rows, max_rows);
+      ASSERT_LE(call_rows, (rows - 1) / calls.size() + 1);
+    }
+    ASSERT_EQ(next, rows);
+  }
+}
+
+TEST(MayTryAgainTest, OnlyWhatAnotherServerOrTimeCanMend) {
+  EXPECT_TRUE(MayTryAgain(absl::UnavailableError("")));
+  EXPECT_TRUE(MayTryAgain(absl::CancelledError("")));
+  EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kOverloaded, "")));
+  EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kDraining, "")));
+  EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kNotReady, "")));
+  EXPECT_TRUE(MayTryAgain(PartitionNotHereError("a", {}, {})));
+  EXPECT_FALSE(MayTryAgain(MakeError(ErrorReason::kWrongTable, "")));
+  EXPECT_FALSE(MayTryAgain(MakeError(ErrorReason::kTooLarge, "")));
+  EXPECT_FALSE(MayTryAgain(absl::DataLossError("")));
+  EXPECT_FALSE(MayTryAgain(absl::DeadlineExceededError("")));
+  EXPECT_FALSE(MayTryAgain(absl::ResourceExhaustedError("a message too big")));
+}
+
+TEST(NoteFailureTest, TheFirstFailureMayGoElsewhereAtOnce) {
+  const absl::Time now = absl::FromUnixSeconds(1000);
+  GatherSegment segment = Segment(0, 0, 1);
+  NoteFailure(segment, 2, absl::UnavailableError(""), now);
+  EXPECT_EQ(segment.avoid, 2u);
+  EXPECT_GT(segment.avoid_until, now);
+  EXPECT_LE(segment.hold_until, now);
+}
+
+TEST(NoteFailureTest, DelaysGrowAndStayBounded) {
+  const absl::Time now = absl::FromUnixSeconds(1000);
+  GatherSegment segment = Segment(0, 0, 1);
+  for (int i = 0; i < 100; ++i) {
+    NoteFailure(segment, 2, absl::UnavailableError(""), now);
+  }
+  EXPECT_GE(segment.hold_until, now + absl::Milliseconds(250));
+  EXPECT_LE(segment.hold_until, now + absl::Milliseconds(500));
+}
+
+TEST(NoteFailureTest, AnOverloadedServerIsObeyed) {
+  const absl::Time now = absl::FromUnixSeconds(1000);
+  GatherSegment segment = Segment(0, 0, 1);
+  NoteFailure(segment, 2,
+              WithRetryAfter(MakeError(ErrorReason::kOverloaded, "full"),
+                             absl::Milliseconds(70)),
+              now);
+  EXPECT_EQ(segment.hold_until, now + absl::Milliseconds(70));
+  EXPECT_GE(segment.avoid_until, segment.hold_until);
+}
+
+TEST(PartitionsTextTest, NamesTheFirst) {
+  const std::vector<LayerId> layers = {LayerId{14}};
+  EXPECT_EQ(PartitionsText({Segment(7, 0, 1)}, layers), "layer 14 partition 7");
+  EXPECT_EQ(PartitionsText({Segment(7, 0, 1), Segment(5, 1, 2),
+                            Segment(7, 2, 3), Segment(9, 3, 4)},
+                           layers),
+            "layer 14 partition 5 and 2 more");
+}
+
+}  // namespace
+}  // namespace engram

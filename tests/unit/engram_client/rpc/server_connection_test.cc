@@ -1,0 +1,142 @@
+#include "engram_client/rpc/server_connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+
+#include "absl/time/clock.h"
+#include "core/base/mutex.h"
+#include "engram_client/rpc/fake_table_server.h"
+
+namespace engram {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ServerConnectionTest : public ::testing::Test {
+ protected:
+  ~ServerConnectionTest() override {
+    connection_.Stop();
+    timers_.Stop();
+    transport_.reset();
+  }
+
+  void Signal() {
+    MutexLock lock(&mutex_);
+    ++events_;
+    changed_.NotifyAll();
+  }
+
+  // Waits for a change of the routing or an answer after which it holds.
+  [[nodiscard]] bool Eventually(const std::function<bool()>& holds) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    while (true) {
+      uint64_t seen = 0;
+      {
+        MutexLock lock(&mutex_);
+        seen = events_;
+      }
+      if (holds()) return true;
+      MutexLock lock(&mutex_);
+      while (events_ == seen) {
+        if (!changed_.WaitUntil(&mutex_, deadline)) return false;
+      }
+    }
+  }
+  bool Holds(size_t layer, uint32_t partition) {
+    return !routing_.snapshot()->HoldersOf(layer, partition).ready.empty();
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;
+  FakeTableServer server_{"a", {}};
+  TimerQueue timers_;
+  RoutingTable routing_{1, [this] { Signal(); }};
+  TableIdentity identity_{{"one:1"}, ""};
+  std::unique_ptr<TableTransport> transport_ = server_.Connect();
+  ServerConnection connection_{0,
+                               "one:1",
+                               {transport_.get(), &routing_, &identity_,
+                                &timers_, [this](ServerIndex) { Signal(); }}};
+};
+
+TEST_F(ServerConnectionTest, AnnouncesSnapshotAndChanges) {
+  server_.Add(LayerId{1}, {3});
+  connection_.Start();
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 3); }));
+  server_.Add(LayerId{14}, {5, 6});
+  ASSERT_TRUE(Eventually([&] { return Holds(1, 6); }));
+  EXPECT_EQ(connection_.state().partitions_held, 3u);
+  server_.Remove(LayerId{1}, {3});
+  ASSERT_TRUE(Eventually([&] { return !Holds(0, 3); }));
+  EXPECT_TRUE(Holds(1, 5));
+  const auto state = connection_.state();
+  EXPECT_TRUE(state.connected);
+  EXPECT_EQ(state.name, "a");
+  EXPECT_EQ(state.address, "one:1");
+  EXPECT_EQ(state.error, "");
+}
+
+TEST_F(ServerConnectionTest, TellsThatTheServerDrains) {
+  server_.Add(LayerId{1}, {3});
+  connection_.Start();
+  server_.Drain();
+  ASSERT_TRUE(Eventually(
+      [&] { return !routing_.snapshot()->HoldersOf(0, 3).draining.empty(); }));
+  EXPECT_TRUE(connection_.state().draining);
+}
+
+TEST_F(ServerConnectionTest, KeepsTryingAServerThatIsDown) {
+  server_.SetUp(false);
+  server_.HoldAll();
+  connection_.Start();
+  // The next answer comes after this one's error was noted.
+  ASSERT_TRUE(Eventually([&] { return !connection_.state().error.empty(); }));
+  EXPECT_THAT(connection_.state().error, HasSubstr("connection refused"));
+  EXPECT_FALSE(connection_.state().connected);
+  server_.SetUp(true);
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 0); }));
+  EXPECT_EQ(connection_.state().error, "");
+}
+
+TEST_F(ServerConnectionTest, ALostServerIsWithdrawnAndARestartTakenBack) {
+  server_.HoldAll();
+  connection_.Start();
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 0); }));
+  server_.SetUp(false);
+  ASSERT_TRUE(Eventually([&] { return !Holds(0, 0); }));
+  server_.Restart(/*instance_id=*/99);
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 0); }));
+}
+
+TEST_F(ServerConnectionTest, ALostChangeBringsANewSnapshot) {
+  server_.Add(LayerId{1}, {3});
+  connection_.Start();
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 3); }));
+  v1::WatchPartitionsResponse gap;
+  gap.set_epoch(1000);
+  gap.mutable_delta();
+  server_.SendToWatchers(gap);
+  ASSERT_TRUE(Eventually([&] { return !Holds(0, 3); }));
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 3); }));
+}
+
+TEST_F(ServerConnectionTest, RefusesPartitionsThatTheTableDoesNotHave) {
+  server_.Add(LayerId{1}, {3});
+  connection_.Start();
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 3); }));
+  v1::WatchPartitionsResponse bad;
+  bad.set_epoch(3);
+  auto* change = bad.mutable_delta()->add_added();
+  change->set_layer_id(1);
+  change->add_partitions(1 << 30);
+  server_.SendToWatchers(bad);
+  ASSERT_TRUE(Eventually([&] { return !Holds(0, 3); }));
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 3); }));
+}
+
+}  // namespace
+}  // namespace engram

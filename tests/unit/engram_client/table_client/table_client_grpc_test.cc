@@ -1,0 +1,105 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "core/base/notification.h"
+#include "core/wire/error_detail.h"
+#include "tests/unit/engram_client/grpc_fake_service.h"
+#include "tests/unit/engram_client/table_client/fake_cluster.h"
+
+namespace engram {
+namespace {
+
+// The client over real gRPC and a unix socket.
+class TableClientGrpcTest : public ::testing::Test {
+ protected:
+  void Connect() {
+    auto client =
+        TableClient::Create({.addresses = {address_}, .want_crc32c = true});
+    ASSERT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+  }
+
+  // For hooks of the service, which ends before them.
+  Notification arrived_;
+  Notification cancelled_;
+  const TempFolder folder_;
+  const std::string address_ = folder_.Socket("server");
+  std::optional<GrpcFakeService> service_;
+  std::unique_ptr<TableClient> client_;
+};
+
+TEST_F(TableClientGrpcTest, GathersRightRows) {
+  service_.emplace(address_);
+  Connect();
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    auto buffers = GatherBuffers::Random(500, seed);
+    const absl::Status status = client_->Gather(buffers.Layers(), Later());
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(buffers.Right());
+  }
+}
+
+TEST_F(TableClientGrpcTest, WaitsForAServerThatComesLate) {
+  Notification connecting;
+  std::thread late([&] {
+    connecting.Wait();
+    service_.emplace(address_);
+  });
+  connecting.Notify();
+  Connect();
+  late.join();
+  GatherBuffers buffers({1, 2, 3});
+  EXPECT_TRUE(client_->Gather(buffers.Layers(), Later()).ok());
+  EXPECT_TRUE(buffers.Right());
+}
+
+TEST_F(TableClientGrpcTest, AGatherWaitsForAServerThatComesBack) {
+  service_.emplace(address_);
+  Connect();
+  GatherBuffers buffers({1, 2, 3});
+  ASSERT_TRUE(client_->Gather(buffers.Layers(), Later()).ok());
+  service_.reset();
+  buffers.Poison();
+  const auto gather = client_->Prefetch(buffers.Layers(), Later(), nullptr);
+  service_.emplace(address_);
+  const absl::Status status = gather->Wait();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(buffers.Right());
+}
+
+TEST_F(TableClientGrpcTest, KeepsTheDeadlineWithoutAnyServer) {
+  service_.emplace(address_);
+  Connect();
+  service_.reset();
+  GatherBuffers buffers({1, 2, 3});
+  const absl::Time deadline = In(absl::Milliseconds(300));
+  const absl::Status status = client_->Gather(buffers.Layers(), deadline);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_LE(absl::Now(), deadline + absl::Seconds(1));
+  EXPECT_TRUE(buffers.Poisoned());
+}
+
+TEST_F(TableClientGrpcTest, ADroppedGatherIsCancelledAtTheServer) {
+  service_.emplace(address_);
+  service_->on_gather = [&](grpc::ServerContext& context,
+                            const v1::GatherRequest&) {
+    arrived_.Notify();
+    while (!context.IsCancelled()) std::this_thread::yield();
+    cancelled_.Notify();
+    return grpc::Status::CANCELLED;
+  };
+  Connect();
+  GatherBuffers buffers({1});
+  auto gather = client_->Prefetch(buffers.Layers(), Later(), nullptr);
+  arrived_.Wait();
+  gather.reset();
+  EXPECT_TRUE(cancelled_.WaitUntil(Later()));
+  EXPECT_TRUE(buffers.Poisoned());
+}
+
+}  // namespace
+}  // namespace engram
