@@ -1,0 +1,119 @@
+#include "compute/worker/metrics.h"
+
+#include <array>
+#include <string>
+
+namespace engram {
+namespace {
+
+constexpr std::array<const char*, kStepStageCount> kStageNames = {
+    "hash", "fetch", "fetch_wait", "queue", "block", "step"};
+
+// 10 us .. 80 s, each bucket twice the one before.
+prometheus::Histogram::BucketBoundaries SecondsBuckets() {
+  prometheus::Histogram::BucketBoundaries bounds;
+  for (double bound = 1e-5; bound < 100; bound *= 2) bounds.push_back(bound);
+  return bounds;
+}
+
+prometheus::Counter& AddCounter(prometheus::Registry& registry,
+                                const std::string& name,
+                                const std::string& help) {
+  return prometheus::BuildCounter()
+      .Name(name)
+      .Help(help)
+      .Register(registry)
+      .Add({});
+}
+
+prometheus::Gauge& AddGauge(prometheus::Registry& registry,
+                            const std::string& name, const std::string& help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(
+      {});
+}
+
+}  // namespace
+
+WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
+    : registry_(registry),
+      calls_(prometheus::BuildCounter()
+                 .Name("engram_compute_calls_total")
+                 .Help("Finished gRPC calls by method and status code.")
+                 .Register(registry)),
+      steps_(prometheus::BuildCounter()
+                 .Name("engram_compute_steps_total")
+                 .Help("Finished steps by status code.")
+                 .Register(registry)),
+      tokens_(&AddCounter(registry, "engram_compute_tokens_total",
+                          "Tokens of the steps that were taken.")),
+      live_tokens_(&AddCounter(registry, "engram_compute_live_tokens_total",
+                               "Of those, tokens that are not masked out.")),
+      rows_(&AddCounter(registry, "engram_compute_rows_total",
+                        "Rows fetched for steps, duplicates counted.")),
+      unique_rows_(&AddCounter(registry, "engram_compute_unique_rows_total",
+                               "Rows fetched for steps, without duplicates.")),
+      row_bytes_(&AddCounter(registry, "engram_compute_row_bytes_total",
+                             "Bytes of packed rows that came over the wire.")),
+      steps_in_flight_(&AddGauge(registry, "engram_compute_steps_in_flight",
+                                 "Steps that hold memory of the worker.")),
+      prefetched_bytes_(&AddGauge(registry, "engram_compute_prefetched_bytes",
+                                  "Packed rows held or being fetched.")),
+      stream_bytes_(&AddGauge(registry, "engram_compute_stream_bytes",
+                              "Streams that wait for rows or a thread.")),
+      forward_streams_(&AddGauge(registry, "engram_compute_forward_streams",
+                                 "Open Forward streams.")),
+      ready_(&AddGauge(registry, "engram_compute_ready",
+                       "1 while steps are taken.")) {
+  auto& family = prometheus::BuildHistogram()
+                     .Name("engram_compute_stage_seconds")
+                     .Help("Time of each stage of a step.")
+                     .Register(registry);
+  for (int stage = 0; stage < kStepStageCount; ++stage) {
+    stages_[stage] =
+        &family.Add({{"stage", kStageNames[stage]}}, SecondsBuckets());
+  }
+}
+
+void WorkerMetrics::SetLimits(uint64_t max_steps, uint64_t max_prefetched_bytes,
+                              uint64_t max_stream_bytes,
+                              uint64_t max_forward_streams) {
+  AddGauge(registry_, "engram_compute_steps_in_flight_limit",
+           "Limit of engram_compute_steps_in_flight.")
+      .Set(static_cast<double>(max_steps));
+  AddGauge(registry_, "engram_compute_prefetched_limit_bytes",
+           "Limit of engram_compute_prefetched_bytes.")
+      .Set(static_cast<double>(max_prefetched_bytes));
+  AddGauge(registry_, "engram_compute_stream_limit_bytes",
+           "Limit of engram_compute_stream_bytes.")
+      .Set(static_cast<double>(max_stream_bytes));
+  AddGauge(registry_, "engram_compute_forward_streams_limit",
+           "Limit of engram_compute_forward_streams.")
+      .Set(static_cast<double>(max_forward_streams));
+}
+
+void WorkerMetrics::CallEnded(const char* method, absl::StatusCode code) {
+  calls_.Add({{"method", method}, {"code", absl::StatusCodeToString(code)}})
+      .Increment();
+}
+
+void WorkerMetrics::StepEnded(absl::StatusCode code) {
+  steps_.Add({{"code", absl::StatusCodeToString(code)}}).Increment();
+}
+
+void WorkerMetrics::StepTokens(uint64_t tokens, uint64_t live_tokens) {
+  tokens_->Increment(static_cast<double>(tokens));
+  live_tokens_->Increment(static_cast<double>(live_tokens));
+}
+
+void WorkerMetrics::StageTook(StepStage stage, absl::Duration time) {
+  stages_[static_cast<int>(stage)]->Observe(absl::ToDoubleSeconds(time));
+}
+
+void WorkerMetrics::RowsFetched(uint64_t rows, uint64_t unique_rows,
+                                uint64_t bytes) {
+  rows_->Increment(static_cast<double>(rows));
+  unique_rows_->Increment(static_cast<double>(unique_rows));
+  row_bytes_->Increment(static_cast<double>(bytes));
+}
+
+}  // namespace engram

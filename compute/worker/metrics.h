@@ -1,0 +1,73 @@
+#ifndef ENGRAM_COMPUTE_WORKER_METRICS_H_
+#define ENGRAM_COMPUTE_WORKER_METRICS_H_
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace engram {
+
+// Where a step's time goes.
+enum class StepStage {
+  kHash,       // token ids to row ids, one layer
+  kFetch,      // start of a layer's fetch to its rows
+  kFetchWait,  // streams that were there waited for their rows
+  kQueue,      // rows and streams were there and waited for a thread
+  kBlock,      // decode, project, gate of one run of tokens
+  kStep,       // arrival of the step to its end
+};
+inline constexpr int kStepStageCount = 6;
+
+// What a worker counts, in one Prometheus registry. Every bound of the worker
+// has its limit beside its gauge.
+//
+// Thread safety: all methods may be called concurrently.
+class WorkerMetrics {
+ public:
+  // `registry` must outlive this.
+  explicit WorkerMetrics(prometheus::Registry& registry);
+
+  // Methods: "GetModel", "Apply", "Forward".
+  void CallEnded(const char* method, absl::StatusCode code);
+  void StepEnded(absl::StatusCode code);
+  void StepTokens(uint64_t tokens, uint64_t live_tokens);
+  void StageTook(StepStage stage, absl::Duration time);
+  void RowsFetched(uint64_t rows, uint64_t unique_rows, uint64_t bytes);
+
+  // Current values, set by who owns the bound.
+  prometheus::Gauge& steps_in_flight() { return *steps_in_flight_; }
+  prometheus::Gauge& prefetched_bytes() { return *prefetched_bytes_; }
+  prometheus::Gauge& stream_bytes() { return *stream_bytes_; }
+  prometheus::Gauge& forward_streams() { return *forward_streams_; }
+  prometheus::Gauge& ready() { return *ready_; }
+  // Once, at start.
+  void SetLimits(uint64_t max_steps, uint64_t max_prefetched_bytes,
+                 uint64_t max_stream_bytes, uint64_t max_forward_streams);
+
+ private:
+  prometheus::Registry& registry_;
+  prometheus::Family<prometheus::Counter>& calls_;
+  prometheus::Family<prometheus::Counter>& steps_;
+  prometheus::Counter* tokens_;
+  prometheus::Counter* live_tokens_;
+  prometheus::Counter* rows_;
+  prometheus::Counter* unique_rows_;
+  prometheus::Counter* row_bytes_;
+  prometheus::Histogram* stages_[kStepStageCount];
+  prometheus::Gauge* steps_in_flight_;
+  prometheus::Gauge* prefetched_bytes_;
+  prometheus::Gauge* stream_bytes_;
+  prometheus::Gauge* forward_streams_;
+  prometheus::Gauge* ready_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_COMPUTE_WORKER_METRICS_H_

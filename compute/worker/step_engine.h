@@ -1,0 +1,126 @@
+#ifndef ENGRAM_COMPUTE_WORKER_STEP_ENGINE_H_
+#define ENGRAM_COMPUTE_WORKER_STEP_ENGINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "compute/block/engram_block.h"
+#include "compute/block/row_source.h"
+#include "compute/worker/metrics.h"
+#include "compute/worker/step.h"
+#include "compute/worker/step_request.h"
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "core/base/thread_pool.h"
+
+namespace engram {
+
+// OVERLOADED with RetryInfo: `what` is at its limit.
+absl::Status OverloadedError(absl::string_view what);
+
+// All steps of a worker: admits them, bounds what they hold together, ends
+// those whose time is over.
+//
+// Thread safety: all methods may be called concurrently. The destructor
+// cancels what is in flight and waits for its end.
+class StepEngine {
+ public:
+  struct Options {
+    std::string version;      // table version id that is served
+    std::string worker_name;  // for errors
+    // All outlive the engine. `compute_pool` is the block's.
+    const EngramBlock* block = nullptr;
+    ThreadPool* compute_pool = nullptr;
+    WorkerMetrics* metrics = nullptr;
+    const Clock* clock = &Clock::Real();
+
+    uint64_t max_tokens_per_step = 4096;
+    absl::Duration step_timeout = absl::Seconds(60);
+    // Of all steps together. Raised, where too low, to what one step of
+    // max_tokens_per_step needs.
+    uint64_t max_steps_in_flight = 1024;
+    uint64_t max_prefetched_bytes = uint64_t{2} << 30;
+    uint64_t max_stream_bytes = uint64_t{2} << 30;
+    // A longer chunk is computed in runs: bounds the memory of a run, and how
+    // long a cancelled step goes on.
+    uint64_t max_tokens_per_run = 256;
+  };
+
+  explicit StepEngine(const Options& options);
+  ~StepEngine();
+  StepEngine(const StepEngine&) = delete;
+  StepEngine& operator=(const StepEngine&) = delete;
+
+  // Before it every Begin is NOT_READY. `source` outlives the engine. Once.
+  void SetRowSource(RowSource* source);
+  // From now on every Begin is DRAINING.
+  void Drain();
+  bool draining() const;
+  // Takes steps: has a row source and is not draining.
+  bool ready() const;
+  // The status that Begin gives a step now, whatever it asks.
+  absl::Status CheckTakesSteps() const;
+
+  // Checks and admits a step, which ends at the latest at `deadline` and
+  // step_timeout from now. Nothing is fetched before Start.
+  // DRAINING, NOT_READY, WRONG_TABLE, OVERLOADED, DEADLINE_EXCEEDED, and the
+  // errors of StepRequest::Create: `observer` then hears nothing.
+  absl::StatusOr<std::shared_ptr<Step>> Begin(
+      StepSpec spec, absl::Time deadline,
+      std::shared_ptr<StepObserver> observer);
+
+  // Ends the steps whose deadline has passed. To be called every few
+  // milliseconds; tests call it by hand.
+  void ExpireSteps();
+
+  size_t steps_in_flight() const;
+  // Bytes of packed rows that this step will hold.
+  uint64_t PrefetchedBytes(const StepRequest& request) const;
+  const Options& options() const { return options_; }
+
+  // ---- for Step ----
+  const EngramBlock& block() const { return *options_.block; }
+  const Clock& clock() const { return *options_.clock; }
+  WorkerMetrics& metrics() const { return *options_.metrics; }
+  ThreadPool& compute_pool() const { return *options_.compute_pool; }
+  uint64_t max_tokens_per_run() const { return options_.max_tokens_per_run; }
+  // REQUIRES: SetRowSource was called; so it is once a step was admitted.
+  RowSource& row_source() const;
+  void RunOnHashThread(absl::AnyInvocable<void()> task);
+  absl::Status ReserveStreams(uint64_t bytes);
+  void ReleaseStreams(uint64_t bytes);
+  // The step holds nothing any more.
+  void Ended(const Step& step, const absl::Status& status);
+
+ private:
+  absl::StatusOr<std::shared_ptr<Step>> TryBegin(
+      StepSpec spec, absl::Time deadline,
+      std::shared_ptr<StepObserver> observer);
+  absl::Status Admit(std::shared_ptr<Step> step);
+
+  const Options options_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  RowSource* row_source_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unordered_map<const Step*, std::shared_ptr<Step>> steps_
+      ABSL_GUARDED_BY(mutex_);
+  uint64_t prefetched_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t stream_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // A thread of its own: the fetch of a new step does not queue behind the
+  // projections of others. Last: joined before the rest goes.
+  ThreadPool hash_thread_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_COMPUTE_WORKER_STEP_ENGINE_H_

@@ -1,0 +1,225 @@
+#include "compute/worker/worker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/log.h"
+#include "core/base/status_annotate.h"
+#include "core/base/status_macros.h"
+#include "core/model/checkpoint.h"
+#include "core/model/manifest.h"
+#include "core/model/token_map.h"
+
+namespace engram {
+namespace {
+
+// How long one wait for table servers blocks; between waits the thread looks
+// whether the worker is stopping.
+constexpr absl::Duration kConnectSlice = absl::Seconds(2);
+constexpr absl::Duration kExpiryPeriod = absl::Milliseconds(10);
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "worker";
+  return name.data();
+}
+
+Worker::Options WithDefaults(Worker::Options options) {
+  if (options.worker_name.empty()) options.worker_name = HostName();
+  if (options.token_map_path.empty()) {
+    options.token_map_path =
+        absl::StrCat(options.checkpoint_dir, "/", kTokenMapFileName);
+  }
+  return options;
+}
+
+// The version of the checkpoint's rows, by its manifest.
+absl::StatusOr<std::string> LoadVersion(const Checkpoint& checkpoint) {
+  const std::string path =
+      absl::StrCat(checkpoint.dir(), "/", kManifestFileName);
+  const absl::StatusOr<Manifest> manifest = Manifest::Load(path);
+  if (absl::IsNotFound(manifest.status())) {
+    return absl::NotFoundError(
+        absl::StrCat(path, " is missing; make it with: engramctl manifest ",
+                     checkpoint.dir()));
+  }
+  ENGRAM_RETURN_IF_ERROR(manifest.status());
+  ENGRAM_RETURN_IF_ERROR(
+      Annotate(CheckManifestMatches(*manifest, checkpoint), path));
+  return manifest->version();
+}
+
+}  // namespace
+
+Worker::Worker(Options options)
+    : options_(WithDefaults(std::move(options))),
+      registry_(std::make_shared<prometheus::Registry>()),
+      metrics_(*registry_),
+      compute_pool_({.thread_count = options_.compute_threads}) {}
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Options options) {
+  std::unique_ptr<Worker> worker(new Worker(std::move(options)));
+  ENGRAM_RETURN_IF_ERROR(worker->Load());
+  ENGRAM_RETURN_IF_ERROR(worker->Listen());
+  worker->connect_thread_ = std::thread([w = worker.get()] { w->Connect(); });
+  worker->expiry_thread_ =
+      std::thread([w = worker.get()] { w->ExpireStepsUntilStopped(); });
+  return worker;
+}
+
+absl::Status Worker::Load() {
+  ENGRAM_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                          Checkpoint::Open(options_.checkpoint_dir));
+  ENGRAM_ASSIGN_OR_RETURN(const std::string version, LoadVersion(checkpoint));
+  ENGRAM_ASSIGN_OR_RETURN(
+      const TokenMap token_map,
+      TokenMap::Load(options_.token_map_path, checkpoint.config()));
+  ENGRAM_ASSIGN_OR_RETURN(
+      block_, EngramBlock::Create(checkpoint, token_map, &compute_pool_));
+  engine_ = std::make_unique<StepEngine>(
+      StepEngine::Options{.version = version,
+                          .worker_name = options_.worker_name,
+                          .block = block_.get(),
+                          .compute_pool = &compute_pool_,
+                          .metrics = &metrics_,
+                          .max_tokens_per_step = options_.max_tokens_per_step,
+                          .step_timeout = options_.step_timeout});
+  spdlog::info("{}: weights of layers {} of table version {} are loaded",
+               options_.checkpoint_dir,
+               absl::StrJoin(block_->config().layer_ids, ", "), version);
+  return absl::OkStatus();
+}
+
+absl::Status Worker::Listen() {
+  service_ = std::make_unique<ComputeServiceImpl>(ComputeServiceImpl::Options{
+      .engine = engine_.get(), .limits = ForwardLimits::For(*engine_)});
+  ENGRAM_ASSIGN_OR_RETURN(
+      rpc_server_,
+      RpcServer::Start({.listen = options_.listen,
+                        .services = {service_.get()},
+                        .health_names = {"engram.v1.ComputeService"}}));
+  if (options_.admin.empty()) return absl::OkStatus();
+  AddBuildInfo(*registry_, "compute-worker");
+  ENGRAM_ASSIGN_OR_RETURN(admin_server_,
+                          AdminServer::Start({.listen = options_.admin,
+                                              .registry = registry_,
+                                              .not_ready_reason = [this] {
+                                                return NotReadyReason();
+                                              }}));
+  spdlog::info("admin page on {}", admin_server_->address());
+  return absl::OkStatus();
+}
+
+Worker::~Worker() {
+  stopping_.Notify();
+  if (connect_thread_.joinable()) connect_thread_.join();
+  if (expiry_thread_.joinable()) expiry_thread_.join();
+  admin_server_ = nullptr;
+  if (rpc_server_ != nullptr) rpc_server_->Shutdown(absl::Now());
+  rpc_server_ = nullptr;
+  // Steps use the rows' source and, through their ends, the service's calls.
+  engine_ = nullptr;
+}
+
+std::string Worker::admin_address() const {
+  return admin_server_ == nullptr ? "" : admin_server_->address();
+}
+
+// ---- from listening to ready ----
+
+void Worker::Connect() {
+  absl::Status status = ConnectTables();
+  if (status.ok()) status = AwaitPartitions();
+  if (status.ok()) {
+    row_source_ =
+        std::make_unique<RemoteRowSource>(table_client_.get(), &metrics_);
+    engine_->SetRowSource(row_source_.get());
+    rpc_server_->SetServing(!engine_->draining());
+  }
+  {
+    MutexLock lock(&mutex_);
+    connect_status_ = std::move(status);
+  }
+  connected_.Notify();
+}
+
+absl::Status Worker::ConnectTables() {
+  while (!stopping()) {
+    auto client = TableClient::Create({.addresses = options_.table_addresses,
+                                       .expected_version = version(),
+                                       .connect_timeout = kConnectSlice});
+    if (client.ok()) {
+      ENGRAM_RETURN_IF_ERROR(CheckTables((*client)->table()));
+      table_client_ = *std::move(client);
+      return absl::OkStatus();
+    }
+    if (!absl::IsUnavailable(client.status()) &&
+        !absl::IsDeadlineExceeded(client.status())) {
+      return Annotate(client.status(),
+                      absl::StrCat("checkpoint ", options_.checkpoint_dir,
+                                   " is table version ", version(),
+                                   ", but its table servers"));
+    }
+    spdlog::info("waiting for table servers: {}",
+                 std::string(client.status().message()));
+  }
+  return absl::CancelledError("the worker is going down");
+}
+
+absl::Status Worker::CheckTables(const TableInfo& table) const {
+  if (table.version != version()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "checkpoint ", options_.checkpoint_dir, " is table version ", version(),
+        ", its table servers serve ", table.version));
+  }
+  if (!(table.row_format == block_->row_format())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rows of ", table.row_format.row_bytes(),
+        " bytes from the table servers, of ", block_->row_format().row_bytes(),
+        " bytes in checkpoint ", options_.checkpoint_dir));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Worker::AwaitPartitions() {
+  while (!stopping()) {
+    const absl::Status status =
+        table_client_->WaitUntilComplete(absl::Now() + kConnectSlice);
+    if (!absl::IsDeadlineExceeded(status)) return status;
+    spdlog::info("waiting for partitions: {}", std::string(status.message()));
+  }
+  return absl::CancelledError("the worker is going down");
+}
+
+absl::Status Worker::WaitUntilReady(absl::Time deadline) {
+  if (!connected_.WaitUntil(deadline)) {
+    return absl::DeadlineExceededError("table servers are still waited for");
+  }
+  MutexLock lock(&mutex_);
+  return connect_status_;
+}
+
+std::string Worker::NotReadyReason() const {
+  return std::string(engine_->CheckTakesSteps().message());
+}
+
+// ---- the end ----
+
+void Worker::ExpireStepsUntilStopped() {
+  while (!stopping_.WaitUntil(absl::Now() + kExpiryPeriod)) {
+    engine_->ExpireSteps();
+  }
+}
+
+void Worker::Drain(absl::Time deadline) {
+  rpc_server_->SetServing(false);
+  service_->Drain();
+  rpc_server_->Shutdown(deadline);
+}
+
+}  // namespace engram

@@ -1,0 +1,106 @@
+#ifndef ENGRAM_COMPUTE_WORKER_WORKER_H_
+#define ENGRAM_COMPUTE_WORKER_WORKER_H_
+
+#include <prometheus/registry.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "compute/block/engram_block.h"
+#include "compute/worker/metrics.h"
+#include "compute/worker/remote_row_source.h"
+#include "compute/worker/service.h"
+#include "compute/worker/step_engine.h"
+#include "core/base/mutex.h"
+#include "core/base/notification.h"
+#include "core/base/thread_pool.h"
+#include "core/rpc/admin_server.h"
+#include "core/rpc/rpc_server.h"
+#include "engram_client/table_client.h"
+
+namespace engram {
+
+// A whole compute worker: composition root of this folder.
+//
+//   Start: checkpoint, token map, weights -> listening (GetModel, health)
+//   in the background: table client -> every partition has a server -> ready
+//   Drain: health NOT_SERVING, steps end, server goes down
+//
+// Thread safety: all methods may be called concurrently; Drain once.
+class Worker {
+ public:
+  struct Options {
+    std::string checkpoint_dir;
+    std::vector<std::string> table_addresses;
+    std::string listen;          // host:port or unix:PATH
+    std::string token_map_path;  // empty: engram_token_map.bin beside config
+    std::string worker_name;     // empty: the host's name
+    std::string admin;           // host:port of /metrics, empty: none
+    size_t compute_threads = 0;  // 0: one for each core
+    uint64_t max_tokens_per_step = 4096;
+    absl::Duration step_timeout = absl::Seconds(60);
+  };
+
+  // Listening when it returns. INVALID_ARGUMENT, NOT_FOUND: checkpoint, token
+  // map or manifest; FAILED_PRECONDITION: the manifest is of another
+  // checkpoint; UNAVAILABLE: an address cannot be bound.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(Options options);
+  ~Worker();
+
+  const std::string& address() const { return rpc_server_->address(); }
+  // Empty without an admin port.
+  std::string admin_address() const;
+  const std::string& version() const { return engine_->options().version; }
+
+  // OK: it takes steps. DEADLINE_EXCEEDED: not yet. FAILED_PRECONDITION: never
+  // will, the tables are of another version (the message names both).
+  absl::Status WaitUntilReady(absl::Time deadline);
+
+  // Takes no new steps, lets those in flight end until `deadline`.
+  void Drain(absl::Time deadline);
+
+ private:
+  explicit Worker(Options options);
+
+  absl::Status Load();
+  absl::Status Listen();
+  // The background thread: until ready, failed or stopping.
+  void Connect();
+  absl::Status ConnectTables();
+  absl::Status CheckTables(const TableInfo& table) const;
+  absl::Status AwaitPartitions();
+  void ExpireStepsUntilStopped();
+  std::string NotReadyReason() const;
+  bool stopping() const { return stopping_.HasBeenNotified(); }
+
+  const Options options_;
+  const std::shared_ptr<prometheus::Registry> registry_;
+  WorkerMetrics metrics_;
+  ThreadPool compute_pool_;
+  std::unique_ptr<const EngramBlock> block_;
+  // Made by the background thread before the engine gets them.
+  std::unique_ptr<TableClient> table_client_;
+  std::unique_ptr<RemoteRowSource> row_source_;
+  std::unique_ptr<StepEngine> engine_;
+  std::unique_ptr<ComputeServiceImpl> service_;
+  std::unique_ptr<RpcServer> rpc_server_;
+  std::unique_ptr<AdminServer> admin_server_;
+
+  Notification stopping_;
+  Notification connected_;  // connect_status_ is final
+  mutable Mutex mutex_;
+  absl::Status connect_status_ ABSL_GUARDED_BY(mutex_);
+  std::thread connect_thread_;
+  std::thread expiry_thread_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_COMPUTE_WORKER_WORKER_H_
