@@ -1,0 +1,152 @@
+"""From start to drain: health, readiness, reflection, metrics, SIGTERM under load."""
+import re
+import signal
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+import grpc
+
+import cluster
+from engram.v1 import table_pb2, table_pb2_grpc
+
+SECONDS = 30
+SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
+
+
+def health(channel, service=""):
+    check = channel.unary_unary("/grpc.health.v1.Health/Check", request_serializer=lambda b: b,
+                                response_deserializer=lambda b: b)
+    return check(b"\x0a" + bytes([len(service)]) + service.encode() if service else b"", timeout=SECONDS)
+
+
+def get(address, path):
+    try:
+        with urllib.request.urlopen("http://%s%s" % (address, path), timeout=SECONDS) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def metric(text, name, **labels):
+    total, found = 0.0, False
+    for line in text.splitlines():
+        match = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
+        if not match or match.group(1) != name:
+            continue
+        have = dict(re.findall(r'(\w+)="([^"]*)"', match.group(2) or ""))
+        if all(have.get(key) == value for key, value in labels.items()):
+            total, found = total + float(match.group(3)), True
+    assert found, "no metric %s %s" % (name, labels)
+    return total
+
+
+class LifeCycleTest(unittest.TestCase):
+    def setUp(self):
+        self.scratch = self.enterContext(cluster.temporary_directory())
+        self.checkpoint = cluster.copy_golden_checkpoint("tiny", self.scratch)
+
+    def admin_address(self, process):
+        return re.search(r"admin\S* .*?(127\.0\.0\.1:\d+)", process.log()).group(1)
+
+    def test_table_server(self):
+        running = self.enterContext(cluster.Cluster(
+            self.checkpoint, server_args=["--admin", "127.0.0.1:0", "--drain-seconds", "1"]))
+        channel = grpc.insecure_channel(running.address("t0"))
+        self.addCleanup(channel.close)
+        stub = table_pb2_grpc.TableServiceStub(channel)
+        self.assertEqual(health(channel), SERVING)
+        self.assertEqual(health(channel, "engram.v1.TableService"), SERVING)
+        reflect = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                                        request_serializer=lambda b: b, response_deserializer=lambda b: b)
+        self.assertIn(b"engram.v1.TableService", next(reflect(iter([b"\x3a\x00"]), timeout=SECONDS)))
+
+        info = stub.GetTable(table_pb2.GetTableRequest(), timeout=SECONDS)
+        request = table_pb2.GatherRequest(layers=[table_pb2.LayerRows(layer_id=1, row_ids=[1, 2, 3, 3])])
+        stub.Gather(request, timeout=SECONDS)
+        with self.assertRaises(grpc.RpcError):
+            stub.Gather(table_pb2.GatherRequest(layers=[table_pb2.LayerRows(layer_id=2)]), timeout=SECONDS)
+        admin = self.admin_address(running.servers["t0"])
+        self.assertEqual(get(admin, "/healthz")[0], 200)
+        self.assertEqual(get(admin, "/readyz")[0], 200)
+        status, text = get(admin, "/metrics")
+        self.assertEqual(status, 200)
+        self.assertEqual(metric(text, "engram_table_rows_total"), 4)
+        self.assertEqual(metric(text, "engram_table_row_bytes_total"), 4 * info.row_format.row_bytes)
+        self.assertEqual(metric(text, "engram_table_calls_total", method="Gather", code="OK"), 1)
+        self.assertEqual(metric(text, "engram_table_calls_total", method="Gather", code="NOT_FOUND"), 1)
+        self.assertEqual(metric(text, "engram_table_partitions_ready"),
+                         metric(text, "engram_table_partitions_owned"))
+        self.assertGreater(metric(text, "engram_table_gather_seconds_count"), 0)
+        self.assertEqual(metric(text, "engram_build_info"), 1)
+
+    def test_drain_lets_calls_end(self):
+        running = self.enterContext(cluster.Cluster(self.checkpoint, server_args=["--drain-seconds", "2"]))
+        channel = grpc.insecure_channel(running.address("t0"))
+        self.addCleanup(channel.close)
+        stub = table_pb2_grpc.TableServiceStub(channel)
+        watch = stub.WatchPartitions(table_pb2.WatchPartitionsRequest(), timeout=SECONDS)
+        self.assertFalse(next(watch).snapshot.draining)
+        request = table_pb2.GatherRequest(layers=[table_pb2.LayerRows(layer_id=1, row_ids=list(range(2000)))])
+        outcomes = []
+        stop = threading.Event()
+
+        def load():
+            while not stop.is_set():
+                try:
+                    stub.Gather(request, timeout=SECONDS)
+                    outcomes.append("ok")
+                except grpc.RpcError as error:
+                    outcomes.append(error.code())
+                    return
+        thread = threading.Thread(target=load)
+        thread.start()
+        running.servers["t0"].terminate()
+        self.assertTrue(any(message.delta.draining for message in watch if message.WhichOneof("kind") == "delta")
+                        if watch.is_active() else False)
+        self.assertEqual(running.servers["t0"].wait(), 0, running.servers["t0"].log())
+        stop.set()
+        thread.join()
+        self.assertIn("ok", outcomes)
+        self.assertLessEqual(set(outcomes), {"ok", grpc.StatusCode.UNAVAILABLE})
+
+    def test_worker_drains_and_waits_for_tables(self):
+        running = cluster.Cluster(self.checkpoint, servers=2)
+        self.addCleanup(running.__exit__)
+        worker = running.start_worker("w0", "--admin", "127.0.0.1:0")
+        worker.expect("listening on")
+        channel = grpc.insecure_channel(running.address("w0"))
+        self.addCleanup(channel.close)
+        self.assertEqual(health(channel), NOT_SERVING)
+        self.assertEqual(get(self.admin_address(worker), "/readyz")[0], 503)
+        for name in running.names:
+            running.start_server(name).expect("ready")
+        worker.expect("ready")
+        self.assertEqual(health(channel), SERVING)
+        self.assertEqual(get(self.admin_address(worker), "/readyz")[0], 200)
+        worker.terminate()
+        self.assertEqual(worker.wait(), 0, worker.log())
+
+    def test_stopped_with_the_keyboard(self):
+        running = self.enterContext(cluster.Cluster(self.checkpoint, server_args=["--drain-seconds", "0"]))
+        began = time.monotonic()
+        running.servers["t0"].process.send_signal(signal.SIGINT)
+        self.assertEqual(running.servers["t0"].wait(), 0)
+        self.assertLess(time.monotonic() - began, 20)
+
+    def test_status(self):
+        running = self.enterContext(cluster.Cluster(self.checkpoint, servers=3, replicas=2, workers=1))
+        text = cluster.engramctl("status", "--tables", running.tables, "--worker", running.worker_addresses).stdout
+        for name in running.names:
+            self.assertIn(name, text)
+        running.servers["t1"].stop()
+        partly = cluster.engramctl("status", "--tables", running.tables)
+        self.assertIn("unreachable", partly.stdout)
+        running.servers["t2"].stop()
+        self.assertEqual(cluster.engramctl("status", "--tables", running.tables, check=False).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
