@@ -76,7 +76,9 @@ void ThreadPool::ParallelFor(size_t count,
   auto loop = std::make_shared<ParallelLoop>(count, body);
   const size_t helpers = std::min(count - 1, threads_.size());
   for (size_t i = 0; i < helpers; ++i) {
-    // A full queue only means less help: this thread does the rest.
+    // A full queue only means less help: this thread does the rest. Behind a
+    // task for every thread help would come too late and crowd out others.
+    if (queued() >= threads_.size()) break;
     if (!TryAdd([loop] { loop->Run(); })) break;
   }
   loop->Run();

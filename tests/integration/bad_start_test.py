@@ -136,7 +136,10 @@ class BadStartTest(unittest.TestCase):
     def big_checkpoint(self):
         """More table than this machine has memory, in sparse files that take no disk."""
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        config = dict(oracle.PRESETS["v41-mini"], engram_vocab_size=max(20000, 2 * total // (2 * 24 * 264)))
+        vocab = 2 * total // (2 * 24 * 264)
+        if vocab > 170_000_000:
+            self.skipTest("this machine has more memory than the largest table takes")
+        config = dict(oracle.PRESETS["v41-mini"], engram_vocab_size=vocab)
         target = self.scratch / "big"
         target.mkdir()
         layout = oracle.layout(config)

@@ -22,7 +22,8 @@ class Process:
     """A server process. `expect` waits for a line of stdout, never longer than it says."""
 
     def __init__(self, command, log_path):
-        self.command = [str(word) for word in command]
+        # setpriv: a test that ctest kills leaves no server behind.
+        self.command = ["setpriv", "--pdeathsig", "KILL"] + [str(word) for word in command]
         self.log_path = pathlib.Path(log_path)
         self.log_file = open(log_path, "wb")
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

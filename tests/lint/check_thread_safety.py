@@ -7,6 +7,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -14,12 +15,15 @@ import sys
 DROP_NEXT = {"-o", "-MF", "-MT", "-MQ"}
 
 
-def guarded_headers(root):
-    """Files with guarded data, and the .cc files beside a header that has some."""
+GUARD = re.compile(r"ABSL_GUARDED_BY|MutexLock")
+
+
+def guarded_sources(root):
+    """The .cc files that lock, and those beside a header that guards data."""
     found = set()
     for top in ("core", "table_server", "engram_client", "compute"):
         for path in (root / top).rglob("*"):
-            if path.suffix in (".h", ".cc") and "ABSL_GUARDED_BY" in path.read_text():
+            if path.suffix in (".h", ".cc") and GUARD.search(path.read_text()):
                 found.add(path.with_suffix(".cc"))
     return found
 
@@ -44,7 +48,7 @@ def run(entry):
 
 def main():
     root, build = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
-    wanted = guarded_headers(root)
+    wanted = guarded_sources(root)
     entries = [e for e in json.loads((build / "compile_commands.json").read_text())
                if pathlib.Path(e["file"]) in wanted]
     if not entries:
