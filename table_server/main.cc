@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/build_info.h"
+#include "core/base/flag_checks.h"
 #include "core/base/log.h"
 #include "core/rpc/shutdown_signal.h"
 #include "table_server/server.h"
@@ -44,21 +45,25 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--members", server.members,
                  "static:NAME=ADDRESS,...; without it this server alone");
   app.add_option("--replicas", server.replicas, "Owners of a partition")
+      ->check(WholeNumber(1, 4096))
       ->capture_default_str();
   app.add_option("--layers", flags.layers, "Serve only these layers")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(WholeNumber(0, UINT32_MAX));
   app.add_option("--load-threads", server.load_threads, "0: one for each core")
+      ->check(WholeNumber(0, 1024))
       ->capture_default_str();
   app.add_option("--worker-threads", server.worker_threads,
                  "Threads that gather rows; 0: one for each core")
+      ->check(WholeNumber(0, 1024))
       ->capture_default_str();
   app.add_option("--max-inflight-gathers", server.limits.max_gathers_in_flight,
                  "Gathers admitted at once; more are OVERLOADED")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(WholeNumber(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--drain-seconds", flags.drain_seconds,
                  "Time clients get to go elsewhere after SIGTERM")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(Seconds(0, 3600))
       ->capture_default_str();
   app.set_version_flag(
       "--version", absl::StrCat("engram-table-server ", engram::kBuildVersion,

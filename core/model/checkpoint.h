@@ -42,8 +42,9 @@ struct RowDefects {
 class Checkpoint {
  public:
   // INVALID_ARGUMENT or NOT_FOUND naming file and tensor: a missing layer or
-  // file, a tensor in two files or in another than the index says, a shape or
-  // dtype that the config does not give, a wrong row count.
+  // file, a tensor in two of the files that hold Engram tensors (no other is
+  // opened) or in another than the index says, a shape or dtype that the
+  // config does not give, a wrong row count.
   static absl::StatusOr<Checkpoint> Open(const std::string& dir);
 
   const std::string& dir() const { return dir_; }

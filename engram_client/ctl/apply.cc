@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/flag_checks.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
 #include "core/model/safetensors.h"
@@ -173,7 +174,7 @@ void AddApply(CLI::App& app, Action& action) {
   command
       ->add_option("--timeout-seconds", flags->timeout_seconds,
                    "to connect, and for each step (default 60)")
-      ->check(CLI::Range(0.001, 86400.0));
+      ->check(Seconds(0.001, 86400));
   command->footer(
       "Examples:\n  engramctl apply --worker 127.0.0.1:7100 --in "
       "in.safetensors --out out.safetensors\n  engramctl apply --worker "

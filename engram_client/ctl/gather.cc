@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "core/base/flag_checks.h"
 #include "core/base/page_buffer.h"
 #include "core/base/progress.h"
 #include "core/base/status_annotate.h"
@@ -86,7 +87,8 @@ void AddGather(CLI::App& app, Action& action) {
   command->add_option("--tables", flags->tables, "addresses of table servers")
       ->required();
   command->add_option("--layer", flags->layer, "layer id, as in config.json")
-      ->required();
+      ->required()
+      ->check(WholeNumber(0, UINT32_MAX));
   command
       ->add_option("--in", flags->in,
                    "layers.N.row_ids I64 [n], or hash_ids I64 [B, T, layers, "
@@ -99,7 +101,7 @@ void AddGather(CLI::App& app, Action& action) {
   command
       ->add_option("--timeout-seconds", flags->timeout_seconds,
                    "to connect, and for the gather (default 60)")
-      ->check(CLI::Range(0.001, 86400.0));
+      ->check(Seconds(0.001, 86400));
   command->footer(
       "Example:\n  engramctl gather --tables 127.0.0.1:7001,127.0.0.1:7002 "
       "--layer 1 \\\n    --in ids.safetensors --out rows.safetensors");

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <new>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -45,7 +46,12 @@ int Run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
-  const absl::StatusOr<int> result = action();
+  absl::StatusOr<int> result;
+  try {
+    result = action();
+  } catch (const std::bad_alloc&) {
+    result = absl::ResourceExhaustedError("out of memory");
+  }
   if (!result.ok()) {
     std::fprintf(stderr, "engramctl: %s\n",
                  std::string(result.status().message()).c_str());

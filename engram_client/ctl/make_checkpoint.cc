@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/flag_checks.h"
 #include "core/base/progress.h"
 #include "core/base/status_macros.h"
 #include "core/base/thread_pool.h"
@@ -148,9 +149,11 @@ void AddMakeCheckpoint(CLI::App& app, Action& action) {
       ->add_option("--vocab-size", flags->vocab_size,
                    "engram_vocab_size, about the rows of each of a layer's "
                    "columns (default: the preset's)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", flags->seed,
-                      "the same seed gives the same bytes (default 1)");
+      ->check(WholeNumber(2, uint64_t{1} << 31));
+  command
+      ->add_option("--seed", flags->seed,
+                   "the same seed gives the same bytes (default 1)")
+      ->check(WholeNumber(0, UINT64_MAX));
   command->add_option("--out", flags->out, "directory to write")->required();
   command->add_flag("--no-manifest", flags->no_manifest,
                     "do not write engram_manifest.json");
@@ -160,7 +163,7 @@ void AddMakeCheckpoint(CLI::App& app, Action& action) {
   command
       ->add_option("--threads", flags->threads,
                    "threads that compute (0: one for each core)")
-      ->check(CLI::Range(0, 1024));
+      ->check(WholeNumber(0, 1024));
   command->footer(
       "Writes config.json, engram_token_map.bin, one safetensors file a "
       "layer, their index\nand engram_manifest.json, all or nothing; prints "

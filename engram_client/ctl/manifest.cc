@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/flag_checks.h"
 #include "core/base/progress.h"
 #include "core/base/status_macros.h"
 #include "core/model/checkpoint.h"
@@ -58,15 +59,17 @@ void AddManifest(CLI::App& app, Action& action) {
       ->add_option("CHECKPOINT", flags->checkpoint,
                    "directory with config.json and safetensors files")
       ->required();
-  command->add_option(
-      "--partition-rows", flags->options.partition_rows,
-      "rows a partition, a power of two (0: 2^16, fewer in small tables)");
+  command
+      ->add_option(
+          "--partition-rows", flags->options.partition_rows,
+          "rows a partition, a power of two (0: 2^16, fewer in small tables)")
+      ->check(WholeNumber(0, uint64_t{1} << 32));
   command->add_flag("--allow-nan", flags->options.allow_nan,
                     "take a checkpoint with NaN codes or scales");
   command
       ->add_option("--threads", flags->options.thread_count,
                    "threads that read (0: one for each core)")
-      ->check(CLI::Range(0, 1024));
+      ->check(WholeNumber(0, 1024));
   command->footer(
       "The version id, alone on stdout, is the SHA-256 of the file.\n\n"
       "Example:\n  engramctl manifest /checkpoints/v41");

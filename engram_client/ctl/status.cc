@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "core/base/flag_checks.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/address.h"
 #include "engram_client/ctl/commands.h"
@@ -57,7 +58,7 @@ void AddStatus(CLI::App& app, Action& action) {
   command
       ->add_option("--timeout-seconds", flags->timeout_seconds,
                    "for each round of answers (default 5)")
-      ->check(CLI::Range(0.001, 86400.0));
+      ->check(Seconds(0.001, 86400));
   command->footer(
       "Exit code 1: some partition has no server, servers or tables are "
       "mixed up, or none of\nthe workers is ready. Draining servers do not "
