@@ -18,8 +18,9 @@ namespace engram {
 // within a block rows times unscaled codes, then the block's part times the
 // weights' scale. Row values above 2^105 (row scales above 224; a trained
 // table has some 120) overflow a block's part to infinity, where the
-// reference, which scales last, may not. Every output has one order of K, whatever the number of tokens or
-// threads: the result is batch-invariant to the bit on one kind of CPU.
+// reference, which scales last, may not. Every output has one order of K,
+// whatever the number of tokens or threads: the result is batch-invariant to
+// the bit on one kind of CPU.
 //
 // Immutable. Thread safety: all methods may be called concurrently.
 class Projection {
