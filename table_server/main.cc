@@ -13,8 +13,10 @@
 
 namespace {
 
+using engram::Seconds;
 using engram::ShutdownSignal;
 using engram::TableServer;
+using engram::WholeNumber;
 
 // Options that CLI11 reads into other types than TableServer has.
 struct Flags {

@@ -132,7 +132,7 @@ absl::Status CheckMemoryFor(const TableServer::Options& options,
     needed.push_back({layer, HostTier::BytesNeeded(manifest, i, owned),
                       CountIn(owned, layer)});
   }
-  return CheckMemory(needed, available);
+  return CheckMemory(needed, options.limits.max_bytes_in_flight, available);
 }
 
 std::vector<LayerId> LayerIdsOf(const Manifest& manifest) {
@@ -178,6 +178,7 @@ class TableServerImpl final : public TableServer {
   absl::Status LoadRows();
   void ReportLoaded(const LoadReport& report, absl::Duration took);
   void StopLoading();
+  void RefuseUntilIdle(absl::Time deadline);
   std::string NotReadyReason();
 
   const Options options_;
@@ -353,7 +354,23 @@ void TableServerImpl::Drain() {
                absl::FormatDuration(options_.drain_grace));
   absl::SleepFor(options_.drain_grace);
   service_->StopAccepting();
-  rpc_->Shutdown(absl::Now() + options_.drain_calls);
+  const absl::Time deadline = absl::Now() + options_.drain_calls;
+  RefuseUntilIdle(deadline);
+  rpc_->Shutdown(deadline);
+}
+
+// gRPC cancels what reaches a server that shuts down. So calls are answered,
+// with DRAINING, until the last of them is likely to have arrived.
+void TableServerImpl::RefuseUntilIdle(absl::Time deadline) {
+  constexpr absl::Duration kAtLeast = absl::Milliseconds(500);
+  constexpr absl::Duration kPoll = absl::Milliseconds(10);
+  const bool in_a_hurry = options_.drain_grace == absl::ZeroDuration();
+  const absl::Time earliest =
+      absl::Now() + (in_a_hurry ? absl::ZeroDuration() : kAtLeast);
+  while (absl::Now() < deadline &&
+         (absl::Now() < earliest || !service_->Idle())) {
+    absl::SleepFor(kPoll);
+  }
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ class TableServer {
   virtual absl::Status WaitUntilReady(absl::Time deadline) = 0;
 
   // Leaves in order: says so (health, watches) and serves on for drain_grace,
-  // then refuses new calls and waits for those under way. Once; blocks.
+  // then refuses new calls with DRAINING and waits for those under way; last
+  // it stops listening. Once; blocks.
   virtual void Drain() = 0;
 };
 

@@ -1,6 +1,7 @@
 #ifndef ENGRAM_CORE_BASE_MUTEX_H_
 #define ENGRAM_CORE_BASE_MUTEX_H_
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -59,6 +60,19 @@ class CondVar {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     const bool in_time =
         condition_.wait_until(lock, absl::ToChronoTime(deadline)) ==
+        std::cv_status::no_timeout;
+    lock.release();
+    return in_time;
+  }
+
+  // Returns false once `timeout` (of at most a year) has passed on the steady
+  // clock, which nobody sets.
+  bool WaitFor(Mutex* mutex, absl::Duration timeout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    timeout = std::min(timeout, absl::Hours(365 * 24));
+    std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
+    const bool in_time =
+        condition_.wait_for(lock, absl::ToChronoNanoseconds(timeout)) ==
         std::cv_status::no_timeout;
     lock.release();
     return in_time;

@@ -23,6 +23,7 @@ namespace engram {
 namespace {
 
 constexpr absl::string_view kUnixPrefix = "unix:";
+constexpr int kMaxBlockingThreads = 16;
 
 class RpcServerImpl final : public RpcServer {
  public:
@@ -80,6 +81,8 @@ void SetLimits(grpc::ServerBuilder& builder,
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   grpc::ResourceQuota quota("engram");
   quota.Resize(options.memory_quota_bytes);
+  // Reflection, the only service here that takes a thread for each call.
+  quota.SetMaxThreads(kMaxBlockingThreads);
   builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);

@@ -15,7 +15,19 @@ namespace {
 // Rows copied between two looks at the guard: some 100 us of work.
 constexpr uint64_t kRowsPerCheck = 4096;
 
-absl::Status WrongTable(absl::string_view asked, const std::string& served) {
+constexpr size_t kMaxEchoBytes = 64;  // a version id's length
+constexpr size_t kMaxLayers = 1024;
+
+// The beginning of what a caller sent, cut between two characters of UTF-8.
+absl::string_view Shortened(absl::string_view text) {
+  if (text.size() <= kMaxEchoBytes) return text;
+  size_t size = kMaxEchoBytes;
+  while (size > 0 && (static_cast<uint8_t>(text[size]) & 0xC0) == 0x80) --size;
+  return text.substr(0, size);
+}
+
+absl::Status WrongTable(absl::string_view version, const std::string& served) {
+  const absl::string_view asked = Shortened(version);
   return MakeError(ErrorReason::kWrongTable,
                    absl::StrCat("table version ", asked, " was asked, ", served,
                                 " is served"),
@@ -30,9 +42,6 @@ absl::Status TooLarge(uint64_t rows, uint64_t limit) {
        {"value", absl::StrCat(rows)},
        {"limit", absl::StrCat(limit)}});
 }
-
-// A hostile request may be all empty layers.
-constexpr size_t kMaxLayers = 1024;
 
 absl::Status TooManyLayers(size_t layers) {
   return MakeError(ErrorReason::kTooLarge,
@@ -60,6 +69,10 @@ absl::Status RowOutOfRange(LayerId layer, RowId row, uint64_t rows) {
 
 }  // namespace
 
+absl::Status CheckLayerCount(size_t layers) {
+  return layers > kMaxLayers ? TooManyLayers(layers) : absl::OkStatus();
+}
+
 Gatherer::Gatherer(const Manifest& manifest, const PartitionSet& partitions,
                    const RowTier& tier, Options options)
     : manifest_(manifest),
@@ -76,7 +89,7 @@ absl::StatusOr<CheckedGather> Gatherer::Check(
   if (!version.empty() && version != manifest_.version()) {
     return WrongTable(version, manifest_.version());
   }
-  if (layers.size() > kMaxLayers) return TooManyLayers(layers.size());
+  ENGRAM_RETURN_IF_ERROR(CheckLayerCount(layers.size()));
   CheckedGather gather;
   gather.layers.reserve(layers.size());
   for (const LayerRowIds& layer : layers) {

@@ -35,6 +35,10 @@ struct CheckedGather {
   uint64_t row_count = 0;
 };
 
+// TOO_LARGE when a gather has more layer entries than one may have: a hostile
+// request may be all empty layers.
+absl::Status CheckLayerCount(size_t layers);
+
 // Turns row ids into packed rows, all or nothing.
 //
 // Thread safety: all methods may be called concurrently.

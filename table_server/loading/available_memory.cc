@@ -16,7 +16,7 @@
 namespace engram {
 namespace {
 
-// Requests, replies in flight, gRPC's buffers, the program itself.
+// gRPC's buffers, the program itself.
 constexpr uint64_t kReserveBytes = uint64_t{256} << 20;
 
 // These files tell no size, so they are read as streams.
@@ -122,8 +122,9 @@ absl::StatusOr<AvailableMemory> ReadAvailableMemory(const std::string& root) {
 }
 
 absl::Status CheckMemory(absl::Span<const LayerMemory> layers,
+                         uint64_t bytes_in_flight,
                          const AvailableMemory& available) {
-  uint64_t needed = kReserveBytes;
+  uint64_t needed = bytes_in_flight + kReserveBytes;
   std::string sum;
   for (const LayerMemory& layer : layers) {
     needed += layer.bytes;
@@ -132,7 +133,8 @@ absl::Status CheckMemory(absl::Span<const LayerMemory> layers,
   }
   if (needed <= available.bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "too little memory: ", sum, FormatBytes(kReserveBytes),
+      "too little memory: ", sum, FormatBytes(bytes_in_flight),
+      " for calls in flight + ", FormatBytes(kReserveBytes),
       " for everything else = ", FormatBytes(needed), " (", needed,
       " bytes) needed, ", FormatBytes(available.bytes), " (", available.bytes,
       " bytes) available by ", available.limited_by));

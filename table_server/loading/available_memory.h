@@ -30,9 +30,10 @@ struct LayerMemory {
   uint64_t partitions = 0;
 };
 
-// RESOURCE_EXHAUSTED with the sums, layer by layer, when `layers` and a
-// reserve for everything else do not fit into `available`.
+// RESOURCE_EXHAUSTED with the sums, layer by layer, when `layers`, what calls
+// may hold and a reserve for everything else do not fit into `available`.
 absl::Status CheckMemory(absl::Span<const LayerMemory> layers,
+                         uint64_t bytes_in_flight,
                          const AvailableMemory& available);
 
 }  // namespace engram

@@ -30,12 +30,13 @@ GatherCall::GatherCall(ServiceContext& service, absl::Time deadline,
 
 absl::Status GatherCall::Admit() {
   if (!service_.accepting.load()) return service_.DrainingError();
+  ENGRAM_RETURN_IF_ERROR(CheckLayerCount(request_.layers_size()));
   const uint64_t rows = RowCountOf(request_);
   // What is too large for a gather is for Run to refuse; it holds no reply.
   const uint64_t reply_rows = rows > service_.gatherer.max_rows() ? 0 : rows;
   ENGRAM_ASSIGN_OR_RETURN(
       ticket_,
-      service_.admission.Enter(rows * sizeof(RowId) +
+      service_.admission.Enter(request_.SpaceUsedLong() +
                                reply_rows * service_.gatherer.row_bytes()));
   if (!service_.pool.TryAdd([this] { End(Run()); })) {
     return WithRetryAfter(

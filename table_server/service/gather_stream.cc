@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -37,6 +38,24 @@ void GatherStream::Stop() {
     final_status_ = service_.DrainingError();
   }
   Advance();
+}
+
+void GatherStream::DropExpired() {
+  std::vector<std::pair<std::shared_ptr<StreamCall>, absl::Status>> dropped;
+  {
+    MutexLock lock(&mutex_);
+    // The gather that the pump holds is not queued: it looks for itself.
+    for (const auto& call : turns_) {
+      absl::Status status = call->CheckAwaited();
+      if (!status.ok()) dropped.emplace_back(call, std::move(status));
+    }
+    for (const auto& [call, status] : dropped) {
+      std::erase(turns_, call);
+      calls_.erase(call->id());
+      outgoing_.push_back(StreamError(call->id(), status));
+    }
+  }
+  for (const auto& [call, status] : dropped) call->Record(status.code());
 }
 
 void GatherStream::OnReadDone(bool ok) {
@@ -126,6 +145,7 @@ absl::StatusOr<std::shared_ptr<StreamCall>> GatherStream::Admit(
           service_.limits.retry_after);
     }
   }
+  ENGRAM_RETURN_IF_ERROR(CheckLayerCount(request.gather().layers_size()));
   const uint64_t rows = RowCountOf(request.gather());
   const uint64_t piece_bytes =
       std::min(rows * service_.gatherer.row_bytes(),
@@ -133,7 +153,7 @@ absl::StatusOr<std::shared_ptr<StreamCall>> GatherStream::Admit(
                                   service_.gatherer.row_bytes()));
   ENGRAM_ASSIGN_OR_RETURN(
       Admission::Ticket ticket,
-      service_.admission.Enter(rows * sizeof(RowId) + piece_bytes));
+      service_.admission.Enter(request.SpaceUsedLong() + piece_bytes));
   return std::make_shared<StreamCall>(service_, std::move(request),
                                       std::move(ticket), deadline_);
 }
@@ -155,20 +175,19 @@ void GatherStream::HandleCancel(uint64_t call_id) {
   call->Record(absl::StatusCode::kCancelled);
 }
 
+// One piece only: the worker goes to whoever waits for it in the pool.
 void GatherStream::Pump() {
-  while (std::shared_ptr<StreamCall> call = TakeTurn()) {
+  if (std::shared_ptr<StreamCall> call = TakeTurn()) {
     v1::GatherStreamResponse response = call->Next();
     PutBack(std::move(call), std::move(response));
-    Advance();
   }
   Advance();
 }
 
-// The gather whose turn it is; null, and the pump is over, when there is none
-// or the queue is full.
+// The gather whose turn it is; null, and the pump is over, when there is none.
 std::shared_ptr<StreamCall> GatherStream::TakeTurn() {
   MutexLock lock(&mutex_);
-  if (turns_.empty() || outgoing_.size() >= service_.limits.max_queued_pieces) {
+  if (turns_.empty()) {
     pumping_ = false;
     return nullptr;
   }
@@ -181,6 +200,7 @@ void GatherStream::PutBack(std::shared_ptr<StreamCall> call,
                            v1::GatherStreamResponse response) {
   {
     MutexLock lock(&mutex_);
+    pumping_ = false;
     const auto found = calls_.find(call->id());
     // Cancelled meanwhile; the id may even be in use again.
     if (found == calls_.end() || found->second != call) return;
@@ -237,6 +257,7 @@ GatherStream::Action GatherStream::Decide() {
 }
 
 void GatherStream::Advance() {
+  DropExpired();
   while (true) {
     Action action;
     absl::Status status;
@@ -251,8 +272,9 @@ void GatherStream::Advance() {
       if (!service_.pool.TryAdd([self] { self->Pump(); })) {
         MutexLock lock(&mutex_);
         pumping_ = false;
-        Abandon(MakeError(ErrorReason::kOverloaded,
-                          "the queue of gathers is full"));
+        Abandon(WithRetryAfter(
+            MakeError(ErrorReason::kOverloaded, "the queue of gathers is full"),
+            service_.limits.retry_after));
       }
     }
     if (action.read) {

@@ -23,10 +23,11 @@ namespace engram {
 // One GatherStream: many gathers in flight over one call.
 //
 // At any time there is at most one read, one write and one pump. The pump, a
-// task of the worker pool, takes the gathers in turn, a piece of each, and
-// queues the pieces; so a small gather is not held up by a large one. When the
-// queue is full it ends, and the end of a write starts it again; when a caller
-// reads nothing for long, nothing more is read from it either.
+// task of the worker pool, gathers one piece and is queued again: the gathers
+// take turns, and so do streams, so that a small gather is not held up by a
+// large one. While the queue of pieces is full there is no pump, and the end of
+// a write starts it again; when a caller reads nothing for long, nothing more
+// is read from it either.
 class GatherStream final
     : public grpc::ServerBidiReactor<v1::GatherStreamRequest,
                                      v1::GatherStreamResponse>,
@@ -41,6 +42,8 @@ class GatherStream final
 
   // Gathers in flight end, then the stream does, with DRAINING.
   void Stop() override;
+  // Gathers past their deadline end, also when the caller reads nothing.
+  void Expire() override { Advance(); }
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -58,8 +61,9 @@ class GatherStream final
   GatherStream(ServiceContext& service, absl::Time deadline)
       : service_(service), deadline_(deadline) {}
 
-  // Starts whatever may be started now.
+  // Drops what is past its deadline, then starts whatever may be started.
   void Advance();
+  void DropExpired();
   Action Decide() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayFinish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -16,6 +16,7 @@ class Stoppable {
  public:
   virtual ~Stoppable() = default;
   virtual void Stop() = 0;  // must not block
+  virtual void Expire() {}  // drops what is past its deadline; no blocking
 };
 
 // The open streams of one kind, up to a limit.
@@ -44,12 +45,10 @@ class LiveSet {
   }
 
   void StopAll() {
-    std::vector<std::shared_ptr<Stoppable>> entries;
-    {
-      MutexLock lock(&mutex_);
-      entries = entries_;
-    }
-    for (const auto& entry : entries) entry->Stop();
+    for (const auto& entry : Entries()) entry->Stop();
+  }
+  void ExpireAll() {
+    for (const auto& entry : Entries()) entry->Expire();
   }
 
   size_t size() const {
@@ -59,6 +58,11 @@ class LiveSet {
   size_t limit() const { return limit_; }
 
  private:
+  std::vector<std::shared_ptr<Stoppable>> Entries() const {
+    MutexLock lock(&mutex_);
+    return entries_;
+  }
+
   const size_t limit_;
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<Stoppable>> entries_ ABSL_GUARDED_BY(mutex_);

@@ -14,6 +14,7 @@ struct ServiceLimits {
   // Of all calls and streams; more are OVERLOADED.
   uint64_t max_gathers_in_flight = 256;
   uint64_t max_bytes_in_flight = uint64_t{1} << 30;  // requests and replies
+  // And never more than a quarter of max_gathers_in_flight.
   uint64_t max_gathers_in_flight_per_stream = 64;
   uint64_t max_streams = 1024;
   uint64_t max_watchers = 1024;

@@ -45,8 +45,7 @@ v1::GatherStreamResponse StreamCall::Next() {
 absl::Status StreamCall::CheckOnce() {
   if (gather_.has_value()) return absl::OkStatus();
   // Nothing is done for a call whose caller is gone, not even checks.
-  ENGRAM_RETURN_IF_ERROR(
-      CallGuard(deadline_, cancelled_, service_.clock).Check());
+  ENGRAM_RETURN_IF_ERROR(CheckAwaited());
   ENGRAM_ASSIGN_OR_RETURN(
       gather_, service_.gatherer.Check(request_.gather().version(), layers_));
   if (request_.gather().want_crc32c()) {
@@ -64,9 +63,8 @@ absl::Status StreamCall::FillPiece(v1::GatherStreamResponse::Piece& piece) {
   const absl::Span<std::byte> out(
       reinterpret_cast<std::byte*>(piece.mutable_rows()->data()),
       piece.rows().size());
-  const CallGuard guard(deadline_, cancelled_, service_.clock);
   ENGRAM_RETURN_IF_ERROR(
-      service_.gatherer.Copy(*gather_, next_row_, out, guard));
+      service_.gatherer.Copy(*gather_, next_row_, out, Guard()));
   if (crc_.has_value()) crc_->AddRows(out);
   next_row_ += rows;
   if (next_row_ < gather_->row_count) return absl::OkStatus();
@@ -78,9 +76,10 @@ absl::Status StreamCall::FillPiece(v1::GatherStreamResponse::Piece& piece) {
 }
 
 void StreamCall::Record(absl::StatusCode code) const {
+  const uint64_t rows = code == absl::StatusCode::kOk ? next_row_ : 0;
   service_.metrics.GatherEnded(TableMethod::kGatherStream, code,
-                               service_.clock.Now() - arrived_, next_row_,
-                               next_row_ * service_.gatherer.row_bytes());
+                               service_.clock.Now() - arrived_, rows,
+                               rows * service_.gatherer.row_bytes());
 }
 
 v1::GatherStreamResponse StreamError(uint64_t call_id,

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "core/wire/gather_crc.h"
 #include "engram/v1/table.pb.h"
+#include "table_server/gather/call_guard.h"
 #include "table_server/gather/gatherer.h"
 #include "table_server/service/admission.h"
 #include "table_server/service/service_context.h"
@@ -18,7 +19,8 @@ namespace engram {
 
 // One gather of a stream: what was asked, and how far its answer is.
 //
-// Thread safety: Cancel may be called concurrently with the rest.
+// Thread safety: Cancel, CheckAwaited and, with an error, Record may be called
+// concurrently with the rest.
 class StreamCall {
  public:
   StreamCall(ServiceContext& service, v1::GatherStreamRequest request,
@@ -35,11 +37,18 @@ class StreamCall {
   // The gather under way stops early.
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
-  // Counts the call in the metrics. Once, when it is over.
+  // CANCELLED or DEADLINE_EXCEEDED once nobody waits for the gather.
+  absl::Status CheckAwaited() const { return Guard().Check(); }
+
+  // Counts the call in the metrics. Once, when it is over. The rows of a
+  // gather that failed count as none.
   void Record(absl::StatusCode code) const;
   absl::StatusCode code() const { return code_; }
 
  private:
+  CallGuard Guard() const {
+    return CallGuard(deadline_, cancelled_, service_.clock);
+  }
   absl::Status CheckOnce();
   absl::Status FillPiece(v1::GatherStreamResponse::Piece& piece);
 
@@ -48,7 +57,7 @@ class StreamCall {
   const std::vector<LayerRowIds> layers_;  // of request_
   const Admission::Ticket ticket_;
   const absl::Time arrived_;
-  absl::Time deadline_;
+  const absl::Time deadline_;
   std::atomic<bool> cancelled_{false};
   std::optional<CheckedGather> gather_;
   std::optional<GatherCrc> crc_;

@@ -20,32 +20,41 @@ uint64_t MaxRows(const ServiceLimits& limits, const RowFormat& format) {
       limits.max_rows_per_gather);
 }
 
+// One caller's stream must not take the slots of all others.
+ServiceLimits WithFairStreams(ServiceLimits limits) {
+  limits.max_gathers_in_flight_per_stream =
+      std::min(limits.max_gathers_in_flight_per_stream,
+               std::max<uint64_t>(1, limits.max_gathers_in_flight / 4));
+  return limits;
+}
+
 }  // namespace
 
 TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
                            const RowTier& tier, TableMetrics& metrics,
                            Options options)
-    : context_{
-          .server_name = options.server_name,
-          .instance_id = options.instance_id,
-          .limits = options.limits,
-          .clock = *options.clock,
-          .manifest = manifest,
-          .partitions = partitions,
-          .gatherer = Gatherer(
-              manifest, partitions, tier,
-              {.server_name = options.server_name,
-               .max_rows = MaxRows(options.limits, manifest.row_format())}),
-          .admission =
-              Admission({.max_gathers = options.limits.max_gathers_in_flight,
-                         .max_bytes = std::max<uint64_t>(
-                             options.limits.max_bytes_in_flight,
-                             2 * uint64_t{kMaxMessageBytes}),
-                         .retry_after = options.limits.retry_after}),
-          .metrics = metrics,
-          .streams = LiveSet(options.limits.max_streams),
-          .watchers = LiveSet(options.limits.max_watchers),
-          .pool = ThreadPool({.thread_count = options.worker_threads})} {}
+    : context_{.server_name = options.server_name,
+               .instance_id = options.instance_id,
+               .limits = WithFairStreams(options.limits),
+               .clock = *options.clock,
+               .manifest = manifest,
+               .partitions = partitions,
+               .gatherer =
+                   Gatherer(manifest, partitions, tier,
+                            {.server_name = options.server_name,
+                             .max_rows = MaxRows(options.limits,
+                                                 manifest.row_format())}),
+               .admission = Admission(
+                   {.max_gathers = options.limits.max_gathers_in_flight,
+                    .max_bytes =
+                        std::max<uint64_t>(options.limits.max_bytes_in_flight,
+                                           2 * uint64_t{kMaxMessageBytes}),
+                    .retry_after = options.limits.retry_after}),
+               .metrics = metrics,
+               .streams = LiveSet(options.limits.max_streams),
+               .watchers = LiveSet(options.limits.max_watchers),
+               .pool = ThreadPool({.thread_count = options.worker_threads})},
+      sweeper_([this] { context_.streams.ExpireAll(); }) {}
 
 int TableService::max_request_bytes() const {
   // Twice what the largest gather allowed takes; enough above it that a gather
@@ -61,6 +70,11 @@ void TableService::StopAccepting() {
   context_.accepting.store(false);
   context_.watchers.StopAll();
   context_.streams.StopAll();
+}
+
+bool TableService::Idle() const {
+  return context_.admission.usage().gathers == 0 &&
+         context_.streams.size() == 0 && context_.watchers.size() == 0;
 }
 
 void TableService::UpdateGauges() const {

@@ -12,6 +12,7 @@
 #include "table_server/partitions/partition_set.h"
 #include "table_server/service/service_context.h"
 #include "table_server/service/service_limits.h"
+#include "table_server/service/sweeper.h"
 #include "table_server/service/table_metrics.h"
 #include "table_server/tier/row_tier.h"
 
@@ -43,6 +44,9 @@ class TableService final : public v1::TableService::CallbackService {
   // gathers have.
   void StopAccepting();
 
+  // No gather, stream or watch is open.
+  bool Idle() const;
+
   // Sets the gauges that follow the service's state.
   void UpdateGauges() const;
 
@@ -65,6 +69,7 @@ class TableService final : public v1::TableService::CallbackService {
  private:
   std::atomic<bool> ready_{false};
   ServiceContext context_;
+  Sweeper sweeper_;  // last: it looks at the context
 };
 
 }  // namespace engram

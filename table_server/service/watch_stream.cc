@@ -44,7 +44,16 @@ WatchStream::Reactor* WatchStream::Start(ServiceContext& service) {
   return stream.get();
 }
 
-void WatchStream::Stop() { End(service_.DrainingError()); }
+void WatchStream::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    if (ending_) return;
+    ending_ = true;
+    tell_first_ = true;
+    final_status_ = service_.DrainingError();
+  }
+  Advance();
+}
 
 void WatchStream::OnCancel() {
   End(absl::CancelledError("the caller cancelled the watch"));
@@ -53,6 +62,7 @@ void WatchStream::OnCancel() {
 void WatchStream::End(const absl::Status& status) {
   {
     MutexLock lock(&mutex_);
+    tell_first_ = false;
     if (ending_) return;
     ending_ = true;
     final_status_ = status;
@@ -64,6 +74,7 @@ void WatchStream::OnWriteDone(bool ok) {
   {
     MutexLock lock(&mutex_);
     state_ = State::kIdle;
+    if (!ok) tell_first_ = false;
     if (!ok && !ending_) {
       ending_ = true;
       final_status_ = absl::CancelledError("the stream broke");
@@ -92,12 +103,12 @@ void WatchStream::Advance() {
   {
     MutexLock lock(&mutex_);
     if (state_ != State::kIdle) return;
-    if (ending_) {
+    if ((!ending_ || tell_first_) && MakeMessage()) {
+      state_ = State::kWriting;
+    } else if (ending_) {
       state_ = State::kFinished;
       finish = true;
       status = final_status_;
-    } else if (MakeMessage()) {
-      state_ = State::kWriting;
     } else {
       return;
     }

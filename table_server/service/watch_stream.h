@@ -28,6 +28,7 @@ class WatchStream final
   static Reactor* Start(ServiceContext& service);
 
   void OnPartitionsChanged() override { Advance(); }
+  // The watch ends once it has told what there is to tell.
   void Stop() override;
 
   void OnWriteDone(bool ok) override;
@@ -57,6 +58,8 @@ class WatchStream final
   uint64_t position_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of an ending watch: a message goes before the end.
+  bool tell_first_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <thread>
 
 #include "absl/time/clock.h"
 #include "core/model/checkpoint.h"
@@ -238,6 +239,46 @@ TEST_F(TableServerTest, DrainTellsWatchersAndEnds) {
   }
   EXPECT_TRUE(message.delta().draining());
   EXPECT_EQ(ReasonOf(FromGrpcStatus(reader->Finish())), ErrorReason::kDraining);
+}
+
+TEST_F(TableServerTest, ADrainingServerSaysSoUntilItsCallsHaveEnded) {
+  TableServer::Options options = OptionsOf("a");
+  options.source = "synthetic:1";
+  options.preset = "tiny";
+  options.drain_calls = absl::Seconds(60);
+  const auto server = TableServer::Create(options);
+  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT((*server)->WaitUntilReady(Soon()), IsOk());
+  const auto stub =
+      v1::TableService::NewStub(MakeChannel((*server)->address()));
+  v1::GatherRequest gather;
+  gather.add_layers()->set_layer_id(1);
+  gather.mutable_layers(0)->mutable_row_ids()->Resize(65536, 1);
+  // More than the connection takes while nobody reads keeps a stream open.
+  grpc::ClientContext stream_context;
+  stream_context.set_deadline(absl::ToChronoTime(Soon()));
+  const auto stream = stub->GatherStream(&stream_context);
+  v1::GatherStreamRequest request;
+  *request.mutable_gather() = gather;
+  for (uint64_t id = 0; id < 16; ++id) {
+    request.set_call_id(id);
+    ASSERT_TRUE(stream->Write(request));
+  }
+  v1::GatherStreamResponse piece;
+  ASSERT_TRUE(stream->Read(&piece));
+
+  std::thread drain([&] { (*server)->Drain(); });
+  gather.mutable_layers(0)->mutable_row_ids()->Resize(1, 1);
+  absl::Status status;
+  while (status.ok()) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(Soon()));
+    v1::GatherResponse response;
+    status = FromGrpcStatus(stub->Gather(&context, gather, &response));
+  }
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kDraining);
+  stream_context.TryCancel();
+  drain.join();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #ifndef ENGRAM_TESTS_UNIT_TABLE_SERVER_TEST_TABLE_H_
 #define ENGRAM_TESTS_UNIT_TABLE_SERVER_TEST_TABLE_H_
 
+#include <array>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -57,11 +58,17 @@ class GatedTier final : public RowTier {
   // Waits until a copy has arrived at the gate.
   void WaitForCopy() const { arrived_.Wait(); }
   int copies() const { return copies_.load(); }
+  // Which of the copies was the layer's first, from 1; 0: none was.
+  int first_copy(size_t layer_index) const {
+    return first_copy_.at(layer_index).load();
+  }
 
   absl::string_view kind() const override { return "gated"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out) const override {
-    copies_.fetch_add(1);
+    const int ordinal = copies_.fetch_add(1) + 1;
+    int none = 0;
+    first_copy_.at(layer_index).compare_exchange_strong(none, ordinal);
     arrived_.Notify();
     open_.Wait();
     return tier_.CopyRows(layer_index, row_ids, out);
@@ -73,6 +80,7 @@ class GatedTier final : public RowTier {
  private:
   const RowTier& tier_;
   mutable std::atomic<int> copies_{0};
+  mutable std::array<std::atomic<int>, 2> first_copy_{};  // by layer index
   mutable Notification arrived_;
   Notification open_;
 };

@@ -41,11 +41,15 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Serve(NamedService& service,
                            .health_names = {"engram.v1.TableService"}});
 }
 
+void SetDeadline(grpc::ClientContext& context) {
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+}
+
 std::string NameServedAt(const std::string& address) {
   const auto stub = v1::TableService::NewStub(MakeChannel(address));
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+  SetDeadline(context);
   v1::GetTableResponse response;
   const grpc::Status status =
       stub->GetTable(&context, v1::GetTableRequest(), &response);
@@ -63,6 +67,7 @@ int HealthOf(const std::string& address, const std::string& service) {
   grpc::GenericStub stub(MakeChannel(address));
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
+  SetDeadline(context);
   grpc::CompletionQueue queue;
   auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
                                     buffer, &queue);
@@ -168,12 +173,70 @@ TEST(RpcServerTest, RefusesMessagesAboveTheLimit) {
   const auto stub =
       v1::TableService::NewStub(MakeChannel((*server)->address()));
   grpc::ClientContext context;
+  SetDeadline(context);
   v1::GatherRequest request;
   request.set_version(std::string(2000, 'v'));
   v1::GatherResponse response;
   const grpc::Status status = stub->Gather(&context, request, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("1000"));
+  EXPECT_EQ(NameServedAt((*server)->address()), "here");
+}
+
+// A stream of grpc.reflection that was asked something and stays open.
+class ReflectionStream {
+ public:
+  explicit ReflectionStream(const std::string& address)
+      : stub_(MakeChannel(address)) {
+    SetDeadline(context_);
+    call_ = stub_.PrepareCall(
+        &context_,
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        &queue_);
+    call_->StartCall(nullptr);
+    if (!Next()) return;
+    grpc::Slice slice("\x3a\x00", 2);  // list_services: ""
+    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    if (!Next()) return;
+    grpc::ByteBuffer reply;
+    call_->Read(&reply, nullptr);
+    answered_ = Next();
+  }
+  ~ReflectionStream() {
+    context_.TryCancel();
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Next();
+  }
+
+  bool answered() const { return answered_; }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool answered_ = false;
+};
+
+TEST(RpcServerTest, StreamsOfReflectionAreBounded) {
+  NamedService service;
+  const auto server = Serve(service, "127.0.0.1:0");
+  ASSERT_THAT(server, IsOk());
+  std::vector<std::unique_ptr<ReflectionStream>> streams;
+  int answered = 0;
+  for (int i = 0; i < 24; ++i) {
+    streams.push_back(std::make_unique<ReflectionStream>((*server)->address()));
+    if (streams.back()->answered()) ++answered;
+  }
+  EXPECT_GT(answered, 0);
+  EXPECT_LE(answered, 16);
   EXPECT_EQ(NameServedAt((*server)->address()), "here");
 }
 

@@ -111,6 +111,19 @@ TEST_F(GathererTest, VersionIsEmptyOrTheOneServed) {
   EXPECT_EQ(out_, "");
 }
 
+TEST_F(GathererTest, EchoesNoMoreThanTheLengthOfAVersion) {
+  const auto asked = [&](const std::string& version) {
+    return MetadataOf(gatherer_.Check(version, {}).status(), "asked");
+  };
+  EXPECT_EQ(asked(std::string(64, 'v')), std::string(64, 'v'));
+  EXPECT_EQ(asked(std::string(100000, 'v')), std::string(64, 'v'));
+  // Not in the middle of a character: metadata has to be UTF-8.
+  EXPECT_EQ(asked(std::string(63, 'v') + "\u00e9"), std::string(63, 'v'));
+  EXPECT_LT(
+      gatherer_.Check(std::string(100000, 'v'), {}).status().message().size(),
+      300U);
+}
+
 TEST_F(GathererTest, UnknownLayer) {
   const absl::Status status = Gather({{LayerId{4711}, {}}});
   EXPECT_EQ(ReasonOf(status), ErrorReason::kUnknownLayer);

@@ -93,8 +93,12 @@ TEST(CheckMemoryTest, FitsOrShowsTheSums) {
   const std::vector<LayerMemory> layers = {{LayerId{1}, 1000000000, 10},
                                            {LayerId{14}, 2000000000, 20}};
   const uint64_t reserve = uint64_t{256} << 20;
-  EXPECT_THAT(CheckMemory(layers, {3000000000 + reserve, "x"}), IsOk());
-  EXPECT_THAT(CheckMemory(layers, {2999999999 + reserve, "cgroup /pod"}),
+  EXPECT_THAT(CheckMemory(layers, 0, {3000000000 + reserve, "x"}), IsOk());
+  EXPECT_THAT(CheckMemory(layers, 5000, {3000005000 + reserve, "x"}), IsOk());
+  EXPECT_THAT(CheckMemory(layers, 5000, {3000004999 + reserve, "x"}),
+              IsError(absl::StatusCode::kResourceExhausted,
+                      HasSubstr("for calls in flight")));
+  EXPECT_THAT(CheckMemory(layers, 0, {2999999999 + reserve, "cgroup /pod"}),
               IsError(absl::StatusCode::kResourceExhausted,
                       AllOf(HasSubstr("1.0 GB for 10 partitions of layer 1"),
                             HasSubstr("2.0 GB for 20 partitions of layer 14"),

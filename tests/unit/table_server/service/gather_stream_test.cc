@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/base/notification.h"
 #include "core/wire/gather_crc.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/table_server/service/service_fixture.h"
@@ -202,6 +203,101 @@ TEST_F(GatherStreamTest, AGatherHasATimeoutOfItsOwn) {
   EXPECT_THAT(CloseAndFinish(), IsOk());
 }
 
+// The worker is busy, so that nobody comes to the gather whose time is over.
+TEST_F(GatherStreamTest, AQueuedGatherEndsWhenItsTimeIsOver) {
+  Start({}, &gated_tier_, /*worker_threads=*/1);
+  Open();
+  Ask(1, Request(0, {1}));
+  gated_tier_.WaitForCopy();
+  Ask(2, Request(0, {2}), /*timeout_us=*/1);
+  // Answered only after the second was read, for the messages are in order.
+  Ask(3, v1::GatherRequest(), 0);
+  Cancel(3);
+  EXPECT_EQ(Await(3).status.code(), absl::StatusCode::kCancelled);
+  clock_.Advance(absl::Microseconds(1));
+  EXPECT_EQ(Await(2).status.code(), absl::StatusCode::kDeadlineExceeded);
+  service_->UpdateGauges();
+  EXPECT_EQ(metrics_.gauges().gathers_in_flight->Value(), 1);
+  gated_tier_.Open();
+  EXPECT_EQ(Await(1).rows, Rows(0, {1}));
+  EXPECT_THAT(CloseAndFinish(), IsOk());
+}
+
+TEST_F(GatherStreamTest, AdmissionKnowsAllThatARequestHolds) {
+  Start({}, &gated_tier_, /*worker_threads=*/1);
+  Open();
+  Ask(1, Request(0, {1}));
+  gated_tier_.WaitForCopy();
+  v1::GatherRequest request = Request(0, {2});
+  request.set_version(std::string(100000, 'v'));
+  Ask(2, request);
+  Ask(3, v1::GatherRequest(), 0);
+  Cancel(3);
+  EXPECT_EQ(Await(3).status.code(), absl::StatusCode::kCancelled);
+  service_->UpdateGauges();
+  EXPECT_GT(metrics_.gauges().bytes_in_flight->Value(), 100000);
+  gated_tier_.Open();
+  EXPECT_EQ(ReasonOf(Await(2).status), ErrorReason::kWrongTable);
+  EXPECT_THAT(CloseAndFinish(), IsOk());
+}
+
+TEST_F(GatherStreamTest, TooManyLayersAreRefused) {
+  Start();
+  Open();
+  v1::GatherRequest request;
+  for (int i = 0; i < 1025; ++i) request.add_layers();
+  Ask(1, request);
+  EXPECT_EQ(ReasonOf(Await(1).status), ErrorReason::kTooLarge);
+  EXPECT_THAT(CloseAndFinish(), IsOk());
+}
+
+TEST_F(GatherStreamTest, AStreamTakesAQuarterOfAllSlots) {
+  Start({.max_gathers_in_flight = 8}, &gated_tier_);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::GetTableResponse table;
+  ASSERT_TRUE(stub_->GetTable(&context, {}, &table).ok());
+  EXPECT_EQ(table.max_gathers_in_flight_per_stream(), 2U);
+  Open();
+  for (uint64_t id = 1; id <= 3; ++id) Ask(id, Request(0, {1}));
+  EXPECT_EQ(ReasonOf(Await(3).status), ErrorReason::kOverloaded);
+  gated_tier_.Open();
+  EXPECT_THAT(CloseAndFinish(), IsOk());
+}
+
+// A gather that arrives while the only worker is at a stream of many pieces is
+// not behind all of them.
+TEST_F(GatherStreamTest, AStreamGivesItsWorkerBack) {
+  constexpr int kPieces = 20000;
+  Start({.piece_bytes = 1, .max_queued_pieces = 2 * kPieces}, &gated_tier_,
+        /*worker_threads=*/1);
+  Open();
+  Ask(1, Request(0, ManyIds(kPieces)));
+  gated_tier_.WaitForCopy();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  const v1::GatherRequest request = Request(1, {1});
+  v1::GatherResponse response;
+  Notification done;
+  grpc::Status status;
+  stub_->async()->Gather(&context, &request, &response,
+                         [&](const grpc::Status& result) {
+                           status = result;
+                           done.Notify();
+                         });
+  const absl::Time soon = absl::Now() + absl::Seconds(20);
+  do {
+    service_->UpdateGauges();
+  } while (metrics_.gauges().gathers_in_flight->Value() < 2 &&
+           absl::Now() < soon);
+  gated_tier_.Open();
+  done.Wait();
+  EXPECT_TRUE(status.ok());
+  EXPECT_LT(gated_tier_.first_copy(1), kPieces);
+  EXPECT_EQ(Await(1).rows.size(), Rows(0, ManyIds(kPieces)).size());
+  EXPECT_THAT(CloseAndFinish(), IsOk());
+}
+
 TEST_F(GatherStreamTest, GathersInFlightAreBounded) {
   Start({.max_gathers_in_flight_per_stream = 2}, &gated_tier_);
   Open();
@@ -264,26 +360,27 @@ TEST_F(GatherStreamTest, StreamsAreBounded) {
   EXPECT_THAT(CloseAndFinish(), IsOk());
 }
 
-// A caller that asks and asks and reads nothing: the server holds a few pieces
-// of its answers, not the answers.
+// A caller that asks and asks and reads nothing: the server gathers what its
+// queue and the connection take, not the answers.
 TEST_F(GatherStreamTest, ASlowReaderHoldsNoMoreThanItsQueue) {
-  Start();
+  constexpr int kTurns = 600;
+  const uint64_t row_bytes = manifest_.row_format().row_bytes();
+  // A piece is one copy, and kTurns of them are far from all.
+  const uint64_t piece_rows = 2048;
+  gated_tier_.Open();
+  Start({.piece_bytes = piece_rows * row_bytes}, &gated_tier_,
+        /*worker_threads=*/1);
   Open();
   const std::vector<RowId> ids = ManyIds(65536);
-  const uint64_t whole = 64 * 65536 * manifest_.row_format().row_bytes();
+  ASSERT_GT(64 * ids.size() / piece_rows, 2U * kTurns);
   for (uint64_t id = 0; id < 64; ++id) Ask(id, Request(0, ids));
-  // The admission knows of all: their ids and a piece each.
-  uint64_t held = 0;
-  for (uint64_t id = 0; id < 4; ++id) {
-    Await(id);
-    service_->UpdateGauges();
-    held = std::max<uint64_t>(
-        held,
-        static_cast<uint64_t>(metrics_.gauges().bytes_in_flight->Value()));
+  // The only worker takes turns: between two of these gathers it would gather
+  // a piece of the stream, were there no end to what the stream may hold.
+  for (int i = 0; i < kTurns; ++i) {
+    ASSERT_THAT(Gather(Request(0, {1})), IsOk());
   }
-  EXPECT_GT(held, 0U);
-  EXPECT_LT(held, whole / 2);
-  EXPECT_EQ(answers_[0].rows, Rows(0, ids));
+  EXPECT_LT(gated_tier_.copies() - kTurns, kTurns / 2);
+  EXPECT_EQ(Await(0).rows, Rows(0, ids));
   context_->TryCancel();
   EXPECT_EQ(Finish().code(), absl::StatusCode::kCancelled);
 }

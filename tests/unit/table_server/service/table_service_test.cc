@@ -128,7 +128,7 @@ TEST_F(TableServiceTest, ACallPastItsDeadlineIsNotGathered) {
   EXPECT_EQ(stub_->Gather(&context, Request(0, {2}), &response).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
   // The server counts from the arrival, so its deadline is somewhat later.
-  clock_.Advance(absl::Seconds(1));
+  clock_.Advance(absl::Seconds(20));
   gated_tier_.Open();
   first->done.Wait();
   EXPECT_THAT(first->status, IsOk());
@@ -171,11 +171,25 @@ TEST_F(TableServiceTest, MoreThanTheLimitIsOverloadedWithRetryInfo) {
   EXPECT_THAT(first->status, IsOk());
 }
 
+TEST_F(TableServiceTest, TooManyLayersAreRefusedBeforeTheyAreAdmitted) {
+  Start({.max_gathers_in_flight = 1}, &gated_tier_);
+  const auto first = StartGather(Request(0, {1}));
+  gated_tier_.WaitForCopy();
+  v1::GatherRequest request;
+  for (int i = 0; i < 1025; ++i) request.add_layers();
+  const absl::Status status = Gather(request);
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kTooLarge);
+  EXPECT_EQ(MetadataOf(status, "what"), "layers");
+  gated_tier_.Open();
+  first->done.Wait();
+}
+
 TEST_F(TableServiceTest, DrainedServerRefusesNewCallsAndEndsTheOld) {
   Start({}, &gated_tier_);
   const auto under_way = StartGather(Request(0, {1}));
   gated_tier_.WaitForCopy();
   service_->StopAccepting();
+  EXPECT_FALSE(service_->Idle());
   const absl::Status status = Gather(Request(0, {1}));
   EXPECT_EQ(ReasonOf(status), ErrorReason::kDraining);
   EXPECT_EQ(MetadataOf(status, "server"), "s1");
@@ -272,6 +286,21 @@ TEST_F(TableServiceTest, WatchTellsASnapshotThenChanges) {
   EXPECT_TRUE(message.delta().draining());
 
   service.StopAccepting();
+  EXPECT_FALSE(reader->Read(&message));
+  EXPECT_EQ(ReasonOf(FromGrpcStatus(reader->Finish())), ErrorReason::kDraining);
+}
+
+TEST_F(TableServiceTest, AWatchTellsOfTheDrainBeforeItEnds) {
+  Start();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  const auto reader = stub_->WatchPartitions(&context, {});
+  v1::WatchPartitionsResponse message;
+  ASSERT_TRUE(reader->Read(&message));
+  partitions_.AnnounceDraining();
+  service_->StopAccepting();
+  ASSERT_TRUE(reader->Read(&message));
+  EXPECT_TRUE(message.delta().draining());
   EXPECT_FALSE(reader->Read(&message));
   EXPECT_EQ(ReasonOf(FromGrpcStatus(reader->Finish())), ErrorReason::kDraining);
 }
