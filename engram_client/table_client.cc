@@ -152,10 +152,12 @@ absl::Status TableClientImpl::Connect() {
 
 absl::Status TableClientImpl::NobodyAnswered() const {
   const std::string problems = ServerProblems();
-  return absl::UnavailableError(
-      absl::StrCat("no table server said what it serves within ",
-                   absl::FormatDuration(options_.connect_timeout),
-                   problems.empty() ? "" : "; ", problems));
+  return absl::UnavailableError(absl::StrCat(
+      "no table server",
+      options_.expected_version.empty() ? "" : " of table version ",
+      options_.expected_version, " said what it serves within ",
+      absl::FormatDuration(options_.connect_timeout),
+      problems.empty() ? "" : "; ", problems));
 }
 
 std::unique_ptr<GatherHandle> TableClientImpl::Prefetch(

@@ -86,8 +86,10 @@ class TableClient {
   // Connects and waits until one server has told what the table is; servers
   // that are not up yet are waited for, within `connect_timeout`, and joined
   // whenever they come. INVALID_ARGUMENT: no addresses, or one twice.
-  // FAILED_PRECONDITION: servers of different tables, or two of one name.
-  // WRONG_TABLE: not expected_version. UNAVAILABLE: nobody answered in time.
+  // Servers of another version than expected_version are left out until they
+  // come with it. FAILED_PRECONDITION: servers of different tables where none
+  // is expected, or two of one name. WRONG_TABLE: all have answered, none with
+  // expected_version. UNAVAILABLE: nobody that can be used answered in time.
   static absl::StatusOr<std::unique_ptr<TableClient>> Create(Options options);
   virtual ~TableClient() = default;
 

@@ -13,6 +13,10 @@
 namespace engram {
 namespace {
 
+// Ends that this thread is telling, one inside the other: only a thread of the
+// client has any.
+thread_local uint32_t endings_told_here = 0;
+
 std::vector<LayerId> LayerIds(absl::Span<const LayerGather> layers) {
   std::vector<LayerId> ids;
   for (const LayerGather& layer : layers) ids.push_back(layer.layer);
@@ -140,7 +144,7 @@ void GatherOperation::OnDeadline() {
 void GatherOperation::OnRoutingChange() {
   {
     MutexLock lock(&mutex_);
-    if (!started_ || decided_ || queue_.waiting().empty()) return;
+    if (!started_ || decided_ || queue_.empty()) return;
   }
   FinishEnd(Dispatch());
 }
@@ -156,11 +160,19 @@ bool GatherOperation::ended() const {
   return ended_;
 }
 
-void GatherOperation::WaitUntilTold() const {
-  MutexLock lock(&mutex_);
-  while (!told_ && telling_thread_ != std::this_thread::get_id()) {
-    changed_.Wait(&mutex_);
+void GatherOperation::WaitUntilTold() {
+  bool tell_here = false;
+  {
+    MutexLock lock(&mutex_);
+    while (!told_ && telling_thread_ != std::this_thread::get_id()) {
+      // A `done` of another gather waits for this one: what is queued on the
+      // timer thread may stand behind that `done`.
+      tell_here = endings_told_here > 0 && TakeQueuedTelling();
+      if (tell_here) break;
+      changed_.Wait(&mutex_);
+    }
   }
+  if (tell_here) Tell();
 }
 
 GatherStats GatherOperation::stats() const {
@@ -176,7 +188,8 @@ GatherOperation::Ending GatherOperation::Dispatch() {
   {
     MutexLock lock(&mutex_);
     if (!decided_) {
-      SetWakeTimer(queue_.Route(*snapshot, *environment_.policy, absl::Now()));
+      const absl::Time now = SteadyNow();
+      SetWakeTimer(queue_.Route(*snapshot, *environment_.policy, now) - now);
       calls = TakeCalls();
     }
   }
@@ -197,9 +210,10 @@ std::vector<GatherOperation::CallPtr> GatherOperation::TakeCalls() {
   return calls;
 }
 
-void GatherOperation::SetWakeTimer(absl::Time when) {
+void GatherOperation::SetWakeTimer(absl::Duration delay) {
   environment_.timers->Cancel(wake_timer_);
   wake_timer_ = {};
+  const absl::Time when = absl::Now() + delay;
   if (when >= deadline_) return;
   wake_timer_ = environment_.timers->Schedule(
       when, [self = shared_from_this()] { self->FinishEnd(self->Dispatch()); });
@@ -273,11 +287,18 @@ void GatherOperation::TakeBack(const Call& call, const absl::Status& status) {
   // A list that names nothing of the call says nothing: all of it failed.
   const std::vector<GatherSegment>& segments = call.planned.segments;
   const bool some = std::any_of(segments.begin(), segments.end(), is_missing);
-  const absl::Time now = absl::Now();
+  const auto failed = [&](const GatherSegment& segment) {
+    return !some || is_missing(segment);
+  };
+  const ServerIndex server = call.planned.server;
+  const absl::Time now = SteadyNow();
   for (GatherSegment segment : segments) {
-    if (!some || is_missing(segment)) {
-      NoteFailure(segment, call.planned.server, status, now);
-    }
+    if (failed(segment)) NoteFailure(segment, server, status, now);
+    queue_.Add(segment);
+  }
+  // What stands in line there would fail likewise.
+  for (GatherSegment segment : queue_.TakeFromLine(server, failed)) {
+    if (failed(segment)) NotePassedOver(segment, server, status, now);
     queue_.Add(segment);
   }
 }
@@ -325,7 +346,20 @@ void GatherOperation::FinishEndElsewhere(const Ending& ending) {
   // Once another thread may tell, the environment may be gone.
   if (!ending.tell) return;
   if (environment_.timers->OnTimerThread()) return Tell();
-  environment_.timers->Post([self = shared_from_this()] { self->Tell(); });
+  MutexLock lock(&mutex_);
+  telling_queued_ = true;
+  changed_.NotifyAll();
+  environment_.timers->Post([self = shared_from_this()] {
+    {
+      MutexLock lock(&self->mutex_);
+      if (!self->TakeQueuedTelling()) return;
+    }
+    self->Tell();
+  });
+}
+
+bool GatherOperation::TakeQueuedTelling() {
+  return std::exchange(telling_queued_, false);
 }
 
 void GatherOperation::Tell() {
@@ -340,8 +374,10 @@ void GatherOperation::Tell() {
     result = result_;
     changed_.NotifyAll();
   }
+  ++endings_told_here;
   if (done) done(result);
   done = nullptr;  // what it captured ends before the gather does
+  --endings_told_here;
   {
     MutexLock lock(&mutex_);
     told_ = true;

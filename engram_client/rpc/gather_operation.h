@@ -79,7 +79,7 @@ class GatherOperation final
   absl::Status Wait() const;
   bool ended() const;
   // As Wait, and `done` has returned. On the thread that runs `done`, Wait.
-  void WaitUntilTold() const;
+  void WaitUntilTold();
   GatherStats stats() const;
 
  private:
@@ -97,7 +97,7 @@ class GatherOperation final
   // the end that may have been decided meanwhile.
   [[nodiscard]] Ending Dispatch();
   std::vector<CallPtr> TakeCalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetWakeTimer(absl::Time when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetWakeTimer(absl::Duration delay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartCall(const CallPtr& call);
   void OnCallDone(const CallPtr& call, const absl::Status& status);
   void TakeBack(const Call& call, const absl::Status& status)
@@ -114,6 +114,8 @@ class GatherOperation final
   void FinishEnd(const Ending& ending);
   void FinishEndElsewhere(const Ending& ending);
   void Tell();
+  // Whether the caller is now the one to tell what the timer thread was to.
+  bool TakeQueuedTelling() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status DeadlineStatus(const std::string& problems) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,7 +144,8 @@ class GatherOperation final
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool decided_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // decided, and nobody busy
-  bool told_ ABSL_GUARDED_BY(mutex_) = false;   // done has returned
+  bool telling_queued_ ABSL_GUARDED_BY(mutex_) = false;  // for timer thread
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;            // done has returned
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
   Done done_ ABSL_GUARDED_BY(mutex_);
   std::thread::id telling_thread_ ABSL_GUARDED_BY(mutex_);

@@ -5,9 +5,28 @@
 #include "absl/strings/str_cat.h"
 
 namespace engram {
+namespace {
+
+// Whether a segment may stay in line at `server`: ready with its partition, or
+// draining with it and nobody ready but the avoided has it.
+bool IsFit(const RoutingSnapshot& snapshot, ServerIndex server,
+           const GatherSegment& segment) {
+  const RoutingSnapshot::Holders holders =
+      snapshot.HoldersOf(segment.table_layer, ToInt(segment.part.partition));
+  const auto in = [&](absl::Span<const ServerIndex> servers) {
+    return std::find(servers.begin(), servers.end(), server) != servers.end();
+  };
+  const bool no_other_ready =
+      std::all_of(holders.ready.begin(), holders.ready.end(),
+                  [&](ServerIndex ready) { return ready == segment.avoid; });
+  return in(holders.ready) || (no_other_ready && in(holders.draining));
+}
+
+}  // namespace
 
 absl::Time GatherQueue::Route(const RoutingSnapshot& snapshot,
                               RoutePolicy& policy, absl::Time now) {
+  TakeBackUnfit(snapshot);
   std::vector<GatherSegment> waiting;
   std::vector<GatherSegment> candidates;
   std::vector<RouteItem> items;
@@ -77,6 +96,39 @@ std::vector<PlannedCall> GatherQueue::TakeStartable() {
     }
   }
   return startable;
+}
+
+std::vector<GatherSegment> GatherQueue::TakeFromLine(
+    ServerIndex server, absl::FunctionRef<bool(const GatherSegment&)> unfit) {
+  std::deque<PlannedCall>& line = servers_[server].line;
+  std::vector<GatherSegment> taken;
+  if (line.empty()) return taken;
+  std::deque<PlannedCall> stay;
+  for (PlannedCall& call : line) {
+    if (std::any_of(call.segments.begin(), call.segments.end(), unfit)) {
+      taken.insert(taken.end(), call.segments.begin(), call.segments.end());
+    } else {
+      stay.push_back(std::move(call));
+    }
+  }
+  line.swap(stay);
+  return taken;
+}
+
+void GatherQueue::TakeBackUnfit(const RoutingSnapshot& snapshot) {
+  for (ServerIndex server = 0; server < servers_.size(); ++server) {
+    const std::vector<GatherSegment> taken =
+        TakeFromLine(server, [&](const GatherSegment& segment) {
+          return !IsFit(snapshot, server, segment);
+        });
+    waiting_.insert(waiting_.end(), taken.begin(), taken.end());
+  }
+}
+
+bool GatherQueue::empty() const {
+  return waiting_.empty() &&
+         std::all_of(servers_.begin(), servers_.end(),
+                     [](const Server& server) { return server.line.empty(); });
 }
 
 void GatherQueue::Clear() {

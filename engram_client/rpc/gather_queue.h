@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engram_client/routing/route_policy.h"
@@ -57,7 +58,8 @@ class GatherQueue {
 
   void Add(const GatherSegment& segment) { waiting_.push_back(segment); }
 
-  // Gives servers to the waiting segments that have one now. Returns when to
+  // Gives servers to the waiting segments that have one now, and to those in
+  // line at a server that is no choice for them any more. Returns when to
   // come again for those that wait for a time; those without a server wait
   // for another snapshot.
   absl::Time Route(const RoutingSnapshot& snapshot, RoutePolicy& policy,
@@ -67,8 +69,14 @@ class GatherQueue {
   std::vector<PlannedCall> TakeStartable();
   void CallEnded(ServerIndex server) { --servers_[server].in_flight; }
 
+  // Takes the calls that have a segment that is `unfit` out of the server's
+  // line: all their segments.
+  std::vector<GatherSegment> TakeFromLine(
+      ServerIndex server, absl::FunctionRef<bool(const GatherSegment&)> unfit);
+
   void Clear();
 
+  bool empty() const;  // neither waiting nor in line
   absl::Span<const GatherSegment> waiting() const { return waiting_; }
   // Waiting and in line.
   std::vector<GatherSegment> AllSegments() const;
@@ -78,6 +86,7 @@ class GatherQueue {
     uint32_t in_flight = 0;
     std::deque<PlannedCall> line;
   };
+  void TakeBackUnfit(const RoutingSnapshot& snapshot);
   void Line(const RoutingSnapshot& snapshot, ServerIndex server,
             absl::Span<const GatherSegment> segments);
 

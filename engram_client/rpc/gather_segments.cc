@@ -13,6 +13,22 @@ namespace {
 constexpr BackoffOptions kRetry = {.first = absl::Milliseconds(10),
                                    .longest = absl::Milliseconds(500)};
 
+void Avoid(GatherSegment& segment, ServerIndex server, absl::Time until,
+           absl::Time now) {
+  if (segment.avoid != server && segment.avoid_until > now) {
+    segment.hold_until =
+        std::max(segment.hold_until, std::min(segment.avoid_until, until));
+    if (segment.avoid_until > until) return;
+  }
+  segment.avoid = server;
+  segment.avoid_until = until;
+}
+
+absl::Duration AskedDelay(const absl::Status& status) {
+  if (ReasonOf(status) != ErrorReason::kOverloaded) return {};
+  return RetryAfterOf(status).value_or(absl::ZeroDuration());
+}
+
 }  // namespace
 
 std::vector<std::vector<GatherSegment>> CutIntoCalls(
@@ -51,8 +67,8 @@ bool MayTryAgain(const absl::Status& status) {
     case ErrorReason::kDraining:
     case ErrorReason::kOverloaded:
     case ErrorReason::kNotReady:
+    case ErrorReason::kWrongTable:  // replaced; others have the version
       return true;
-    case ErrorReason::kWrongTable:
     case ErrorReason::kRowOutOfRange:
     case ErrorReason::kUnknownLayer:
     case ErrorReason::kTooLarge:
@@ -68,16 +84,16 @@ void NoteFailure(GatherSegment& segment, ServerIndex server,
                  const absl::Status& status, absl::Time now) {
   ++segment.failures;
   const absl::Duration delay = BackoffDelay(kRetry, segment.failures);
-  segment.avoid = server;
-  segment.avoid_until = now + delay;
-  if (ReasonOf(status) == ErrorReason::kOverloaded) {
-    const absl::Duration asked =
-        std::max(RetryAfterOf(status).value_or(delay), absl::ZeroDuration());
-    segment.hold_until = now + asked;
-    segment.avoid_until = std::max(segment.avoid_until, segment.hold_until);
-  } else if (segment.failures > 1) {
-    segment.hold_until = now + delay;
+  if (segment.failures > 1) {
+    segment.hold_until = std::max(segment.hold_until, now + delay);
   }
+  Avoid(segment, server, now + std::max(delay, AskedDelay(status)), now);
+}
+
+void NotePassedOver(GatherSegment& segment, ServerIndex server,
+                    const absl::Status& status, absl::Time now) {
+  const absl::Duration delay = BackoffDelay(kRetry, segment.failures + 1);
+  Avoid(segment, server, now + std::max(delay, AskedDelay(status)), now);
 }
 
 std::string PartitionsText(absl::Span<const GatherSegment> segments,

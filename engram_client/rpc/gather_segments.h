@@ -22,6 +22,7 @@ struct GatherSegment {
   // name any of the table's layers in any order.
   uint32_t table_layer = 0;
   uint32_t failures = 0;
+  // Both times are of the steady clock.
   // Nobody is asked before this.
   absl::Time hold_until = absl::InfinitePast();
   // This server failed: others first, and it not before the time.
@@ -40,9 +41,15 @@ bool MayTryAgain(const absl::Status& status);
 
 // Notes that `server` failed the segment with `status`, of which MayTryAgain
 // is true. The first failure may go to another server at once; an overloaded
-// server is obeyed: nobody is asked before the delay it names.
+// server is obeyed: it is not asked before the delay it names, and where two
+// in a row failed, nobody before the first of them may be.
 void NoteFailure(GatherSegment& segment, ServerIndex server,
                  const absl::Status& status, absl::Time now);
+
+// Notes that the segment was not sent to `server`, which failed others with
+// `status`: no failure of its own.
+void NotePassedOver(GatherSegment& segment, ServerIndex server,
+                    const absl::Status& status, absl::Time now);
 
 // "layer 1 partition 7 and 3 more": the first partition of `segments`, and how
 // many others there are.

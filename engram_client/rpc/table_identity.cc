@@ -90,7 +90,11 @@ absl::Status TableIdentity::Admit(ServerIndex server,
                                   const v1::GetTableResponse& response) {
   MutexLock lock(&mutex_);
   absl::Status status = AdmitLocked(server, response);
-  if (!status.ok() && conflict_.ok()) conflict_ = status;
+  if (ReasonOf(status) == ErrorReason::kWrongTable) {
+    members_[server] = {.wrong_table = status};
+  } else if (!status.ok() && conflict_.ok()) {
+    conflict_ = status;
+  }
   return status;
 }
 
@@ -112,7 +116,8 @@ absl::Status TableIdentity::AdmitLocked(ServerIndex server,
         " serves table ", table_->version, "; two are never mixed"));
   }
   ENGRAM_RETURN_IF_ERROR(CheckName(server, response));
-  members_[server] = {response.server_name(), response.instance_id()};
+  members_[server] = {.name = response.server_name(),
+                      .instance_id = response.instance_id()};
   if (table_ == nullptr) {
     table_ = std::make_unique<const TableInfo>(*std::move(table));
     first_server_ = label;
@@ -148,7 +153,11 @@ const TableInfo* TableIdentity::table() const {
 
 absl::Status TableIdentity::conflict() const {
   MutexLock lock(&mutex_);
-  return conflict_;
+  if (!conflict_.ok() || table_ != nullptr) return conflict_;
+  for (const Member& member : members_) {
+    if (member.wrong_table.ok()) return absl::OkStatus();
+  }
+  return members_[0].wrong_table;
 }
 
 }  // namespace engram

@@ -30,22 +30,26 @@ class TableIdentity {
                 std::string expected_version);
 
   // Admits the server that answered at `server`'s address. WRONG_TABLE: not
-  // the expected version. FAILED_PRECONDITION: another version than the
-  // servers before, or the name of a server that is reached elsewhere (the
-  // message names both). INVALID_ARGUMENT: as ParseTableInfo.
+  // the expected version; it may come back with it. FAILED_PRECONDITION:
+  // another version than the servers before, or the name of a server that is
+  // reached elsewhere (the message names both). INVALID_ARGUMENT: as
+  // ParseTableInfo.
   absl::Status Admit(ServerIndex server, const v1::GetTableResponse& response);
   // The server was lost: its name may come back from elsewhere.
   void Release(ServerIndex server);
 
   // Null until the first server is admitted, then always the same.
   const TableInfo* table() const;
-  // The first refusal for FAILED_PRECONDITION or INVALID_ARGUMENT, else OK.
+  // Why no servers can be used: the first refusal for anything but the
+  // expected version, or WRONG_TABLE once every server was refused for that and
+  // none was ever admitted. Else OK.
   absl::Status conflict() const;
 
  private:
   struct Member {
     std::string name;  // empty: not admitted
     uint64_t instance_id = 0;
+    absl::Status wrong_table;  // what it was refused for, if for that
   };
   absl::Status AdmitLocked(ServerIndex server,
                            const v1::GetTableResponse& response)

@@ -1,19 +1,26 @@
 #include "engram_client/rpc/timer_queue.h"
 
+#include <chrono>
 #include <utility>
-
-#include "absl/time/clock.h"
 
 namespace engram {
 
-TimerQueue::TimerQueue() : thread_([this] { Run(); }) {}
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() +
+         absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+TimerQueue::TimerQueue(absl::Time (*wall_clock)())
+    : wall_clock_(wall_clock), thread_([this] { Run(); }) {}
 
 TimerQueue::~TimerQueue() { Stop(); }
 
 TimerQueue::Timer TimerQueue::Schedule(absl::Time when, Task task) {
+  const absl::Duration delay = when - wall_clock_();
+  const absl::Time steady_when = SteadyNow() + delay;
   MutexLock lock(&mutex_);
   if (stopping_) return {};
-  const Timer timer{when, ++last_sequence_};
+  const Timer timer{steady_when, ++last_sequence_};
   const auto placed = tasks_.emplace(timer, std::move(task)).first;
   if (placed == tasks_.begin()) changed_.NotifyOne();
   return timer;
@@ -45,11 +52,12 @@ void TimerQueue::Run() {
     Task task;
     {
       MutexLock lock(&mutex_);
-      while (!stopping_ &&
-             (tasks_.empty() || tasks_.begin()->first.when > absl::Now())) {
-        const absl::Time next = tasks_.empty() ? absl::InfiniteFuture()
-                                               : tasks_.begin()->first.when;
-        changed_.WaitUntil(&mutex_, next);
+      while (!stopping_) {
+        const absl::Duration left =
+            tasks_.empty() ? absl::InfiniteDuration()
+                           : tasks_.begin()->first.when - SteadyNow();
+        if (left <= absl::ZeroDuration()) break;
+        changed_.WaitFor(&mutex_, left);
       }
       if (stopping_) return;
       task = std::move(tasks_.begin()->second);

@@ -6,20 +6,26 @@
 #include <thread>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
 
 namespace engram {
 
+// Time on the steady clock, which starts anywhere and which nobody sets.
+absl::Time SteadyNow();
+
 // One thread that runs tasks at their time: deadlines, retries, reconnects,
 // and callbacks that must not run on a caller's thread. Tasks must not block.
+// A time is turned into a delay when it is scheduled: from then on, setting
+// the wall clock moves no task.
 //
 // Thread safety: all methods may be called concurrently. A task keeps alive
 // what it uses: Cancel and Stop do not wait for one that runs (Stop joins).
 class TimerQueue {
  public:
   struct Timer {
-    absl::Time when;
+    absl::Time when;        // on the steady clock
     uint64_t sequence = 0;  // 0: none
 
     friend auto operator<=>(const Timer& a, const Timer& b) {
@@ -30,13 +36,15 @@ class TimerQueue {
   };
   using Task = absl::AnyInvocable<void()>;
 
-  TimerQueue();
+  // `wall_clock` says what time it is now.
+  explicit TimerQueue(absl::Time (*wall_clock)() = absl::Now);
   ~TimerQueue();  // Stop
   TimerQueue(const TimerQueue&) = delete;
   TimerQueue& operator=(const TimerQueue&) = delete;
 
-  // Equal times run in the order scheduled. After Stop the task is dropped.
+  // After Stop the task is dropped.
   Timer Schedule(absl::Time when, Task task);
+  // Before all that is scheduled, in the order posted.
   void Post(Task task) { Schedule(absl::InfinitePast(), std::move(task)); }
   // Drops the task unless it has started.
   void Cancel(const Timer& timer);
@@ -51,6 +59,7 @@ class TimerQueue {
  private:
   void Run();
 
+  absl::Time (*const wall_clock_)();
   Mutex mutex_;
   CondVar changed_;
   std::map<Timer, Task> tasks_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "engram_client/routing/routing_table.h"
@@ -106,6 +107,61 @@ TEST_F(GatherQueueTest, AHeldSegmentWaitsWhoeverHasIt) {
   EXPECT_EQ(Route(queue), segment.hold_until);
   queue.Route(*table_.snapshot(), policy_, segment.hold_until);
   EXPECT_EQ(queue.TakeStartable().size(), 1u);
+}
+
+class LineTest : public GatherQueueTest {
+ protected:
+  // Two calls are in line at server 0, the only one.
+  LineTest() {
+    table_.Announce(0, RouteOf("a", 2, {0}));
+    queue_.Add(Segment(0, 10 * (GatherQueue::kMaxCallsPerServer + 2)));
+    Route(queue_);
+    EXPECT_EQ(queue_.TakeStartable().size(), GatherQueue::kMaxCallsPerServer);
+  }
+  void ExpectBothAt(ServerIndex server) {
+    Route(queue_);
+    const auto calls = queue_.TakeStartable();
+    ASSERT_EQ(calls.size(), 2u);
+    for (const PlannedCall& call : calls) EXPECT_EQ(call.server, server);
+  }
+
+  GatherQueue queue_{2, 10};
+};
+
+TEST_F(LineTest, LeavesAServerThatIsGone) {
+  table_.Withdraw(0);
+  Route(queue_);
+  EXPECT_EQ(queue_.waiting().size(), 2u);
+  table_.Announce(1, RouteOf("b", 2, {0}));
+  ExpectBothAt(1);
+}
+
+TEST_F(LineTest, LeavesADrainingServerWhereAnotherIsReady) {
+  table_.Announce(0, RouteOf("a", 2, {0}, /*draining=*/true));
+  Route(queue_);
+  EXPECT_TRUE(queue_.waiting().empty());
+  EXPECT_TRUE(queue_.TakeStartable().empty());
+  table_.Announce(1, RouteOf("b", 2, {0}));
+  ExpectBothAt(1);
+}
+
+TEST_F(LineTest, LeavesAServerThatHasNotThePartitionAnyMore) {
+  table_.Announce(0, RouteOf("a", 2, {1}));
+  table_.Announce(1, RouteOf("b", 2, {0}));
+  ExpectBothAt(1);
+}
+
+TEST_F(LineTest, GivesBackTheCallsWithAnUnfitSegment) {
+  EXPECT_TRUE(queue_.TakeFromLine(0, [](const GatherSegment&) { return false; })
+                  .empty());
+  bool first = true;
+  const auto taken = queue_.TakeFromLine(
+      0, [&](const GatherSegment&) { return std::exchange(first, false); });
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].part.rows(), 10u);
+  EXPECT_EQ(queue_.AllSegments().size(), 1u);
+  queue_.TakeFromLine(0, [](const GatherSegment&) { return true; });
+  EXPECT_TRUE(queue_.empty());
 }
 
 }  // namespace

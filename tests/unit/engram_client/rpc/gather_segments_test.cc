@@ -57,7 +57,7 @@ TEST(MayTryAgainTest, OnlyWhatAnotherServerOrTimeCanMend) {
   EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kDraining, "")));
   EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kNotReady, "")));
   EXPECT_TRUE(MayTryAgain(PartitionNotHereError("a", {}, {})));
-  EXPECT_FALSE(MayTryAgain(MakeError(ErrorReason::kWrongTable, "")));
+  EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kWrongTable, "")));
   EXPECT_FALSE(MayTryAgain(MakeError(ErrorReason::kTooLarge, "")));
   EXPECT_FALSE(MayTryAgain(absl::DataLossError("")));
   EXPECT_FALSE(MayTryAgain(absl::DeadlineExceededError("")));
@@ -90,8 +90,40 @@ TEST(NoteFailureTest, AnOverloadedServerIsObeyed) {
               WithRetryAfter(MakeError(ErrorReason::kOverloaded, "full"),
                              absl::Milliseconds(70)),
               now);
-  EXPECT_EQ(segment.hold_until, now + absl::Milliseconds(70));
-  EXPECT_GE(segment.avoid_until, segment.hold_until);
+  EXPECT_EQ(segment.avoid, 2u);
+  EXPECT_EQ(segment.avoid_until, now + absl::Milliseconds(70));
+  EXPECT_LE(segment.hold_until, now);
+}
+
+TEST(NoteFailureTest, WhereTwoAreOverloadedBothAreObeyed) {
+  const absl::Time now = absl::FromUnixSeconds(1000);
+  const auto overloaded = [](absl::Duration retry_after) {
+    return WithRetryAfter(MakeError(ErrorReason::kOverloaded, "full"),
+                          retry_after);
+  };
+  GatherSegment segment = Segment(0, 0, 1);
+  NoteFailure(segment, 2, overloaded(absl::Seconds(7)), now);
+  NoteFailure(segment, 4, overloaded(absl::Seconds(3)), now);
+  EXPECT_EQ(segment.hold_until, now + absl::Seconds(3));
+  EXPECT_EQ(segment.avoid, 2u);
+  EXPECT_EQ(segment.avoid_until, now + absl::Seconds(7));
+  NoteFailure(segment, 4, overloaded(absl::Seconds(9)), now + absl::Seconds(3));
+  EXPECT_EQ(segment.hold_until, now + absl::Seconds(7));
+  EXPECT_EQ(segment.avoid, 4u);
+  EXPECT_EQ(segment.avoid_until, now + absl::Seconds(12));
+}
+
+TEST(NotePassedOverTest, IsNoFailure) {
+  const absl::Time now = absl::FromUnixSeconds(1000);
+  GatherSegment segment = Segment(0, 0, 1);
+  NotePassedOver(segment, 2,
+                 WithRetryAfter(MakeError(ErrorReason::kOverloaded, "full"),
+                                absl::Milliseconds(70)),
+                 now);
+  EXPECT_EQ(segment.failures, 0u);
+  EXPECT_EQ(segment.avoid, 2u);
+  EXPECT_EQ(segment.avoid_until, now + absl::Milliseconds(70));
+  EXPECT_LE(segment.hold_until, now);
 }
 
 TEST(PartitionsTextTest, NamesTheFirst) {

@@ -81,6 +81,23 @@ TEST(TableIdentityExpectedTest, RefusesAnUnexpectedVersion) {
   EXPECT_EQ(identity.table(), nullptr);
 }
 
+TEST(TableIdentityExpectedTest, AnotherVersionIsAConflictOnlyWhereAllHaveIt) {
+  TableIdentity identity({"one:1", "two:2"}, "v9");
+  EXPECT_FALSE(identity.Admit(0, ServerOf("a", 1, "v1")).ok());
+  EXPECT_TRUE(identity.conflict().ok());
+  EXPECT_FALSE(identity.Admit(0, ServerOf("a", 1, "v1")).ok());
+  EXPECT_TRUE(identity.conflict().ok());
+  EXPECT_FALSE(identity.Admit(1, ServerOf("b", 2, "v2")).ok());
+  EXPECT_EQ(ReasonOf(identity.conflict()), ErrorReason::kWrongTable);
+  EXPECT_EQ(MetadataOf(identity.conflict(), "served"), "v1");
+  EXPECT_TRUE(identity.Admit(1, ServerOf("b", 3, "v9")).ok());
+  EXPECT_TRUE(identity.conflict().ok());
+  // Clients stay with the table they have.
+  identity.Release(1);
+  EXPECT_FALSE(identity.Admit(1, ServerOf("b", 2, "v2")).ok());
+  EXPECT_TRUE(identity.conflict().ok());
+}
+
 TEST(ParseTableInfoTest, RefusesWhatDoesNotHoldTogether) {
   const auto refused = [](auto change) {
     v1::GetTableResponse response = ServerOf("a", 1);

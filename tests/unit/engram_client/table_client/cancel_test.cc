@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/notification.h"
 #include "tests/unit/engram_client/table_client/fake_cluster.h"
 
 namespace engram {
@@ -75,6 +76,57 @@ TEST_F(CancelTest, TheClientEndsItsGathersAndHandlesMayStay) {
   EXPECT_EQ(done, 1);
   EXPECT_TRUE(absl::IsCancelled(gather->Wait()));
   gather->Cancel();
+}
+
+// Both ends are told by the timer thread; the second stands in line behind the
+// `done` that waits for it.
+TEST_F(CancelTest, ADoneMayDropAnotherGatherThatWasRefused) {
+  StartServers(1);
+  Connect();
+  GatherBuffers no_such_row({5000});
+  Notification both_made;
+  std::unique_ptr<GatherHandle> second;
+  int second_done = 0;
+  auto first = client_->Prefetch(no_such_row.Layers(), Later(),
+                                 [&](const absl::Status&) {
+                                   both_made.Wait();
+                                   second.reset();
+                                   EXPECT_EQ(second_done, 1);
+                                 });
+  second = client_->Prefetch(no_such_row.Layers(), Later(),
+                             [&](const absl::Status&) { ++second_done; });
+  both_made.Notify();
+  first.reset();
+  EXPECT_EQ(second, nullptr);
+  EXPECT_EQ(second_done, 1);
+}
+
+TEST_F(CancelTest, ADoneMayDropAnotherGatherThatWasCancelled) {
+  StartServers(1);
+  Connect();
+  GatherBuffers no_such_row({5000});
+  Notification both_cancelled;
+  const auto blocker =
+      client_->Prefetch(no_such_row.Layers(), Later(),
+                        [&](const absl::Status&) { both_cancelled.Wait(); });
+  // Nobody holds the row: they wait until they are cancelled.
+  GatherBuffers buffers({1});
+  std::unique_ptr<GatherHandle> gathers[2];
+  int done[2] = {0, 0};
+  for (size_t i = 0; i < 2; ++i) {
+    gathers[i] = client_->Prefetch(buffers.Layers(), absl::InfiniteFuture(),
+                                   [&, i](const absl::Status& status) {
+                                     EXPECT_TRUE(absl::IsCancelled(status))
+                                         << status;
+                                     ++done[i];
+                                     gathers[1 - i].reset();
+                                   });
+  }
+  for (const auto& gather : gathers) gather->Cancel();
+  both_cancelled.Notify();
+  client_.reset();
+  EXPECT_EQ(done[0], 1);
+  EXPECT_EQ(done[1], 1);
 }
 
 TEST_F(CancelTest, NothingWritesOnceTheHandleIsGone) {

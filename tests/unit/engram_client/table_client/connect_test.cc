@@ -12,7 +12,16 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-using ConnectTest = FakeCluster;
+class ConnectTest : public FakeCluster {
+ protected:
+  void AwaitErrorOf(size_t server, const std::string& text) {
+    const absl::Time give_up = Later();
+    while (client_->servers()[server].error.find(text) == std::string::npos) {
+      ASSERT_LT(absl::Now(), give_up) << client_->servers()[server].error;
+      std::this_thread::yield();
+    }
+  }
+};
 
 TEST_F(ConnectTest, LearnsTheTable) {
   StartServers(2);
@@ -66,6 +75,33 @@ TEST_F(ConnectTest, RefusesAnUnexpectedVersion) {
   Connect({.expected_version = "table-a"});
 }
 
+TEST_F(ConnectTest, AServerOfAnotherVersionIsLeftOutUntilItHasTheExpected) {
+  AddServer("old", {.version = "v1"}, 1).HoldAll();
+  AddServer("new", {.version = "v2"}, 2).HoldAll();
+  Connect({.expected_version = "v2"});
+  EXPECT_EQ(client_->table().version, "v2");
+  AwaitErrorOf(0, "v1");
+  EXPECT_THAT(client_->servers()[0].error, HasSubstr("expected v2"));
+  GatherBuffers buffers({1, 2, 3});
+  EXPECT_TRUE(client_->Gather(buffers.Layers(), Later()).ok());
+  EXPECT_EQ(server(0).gathers_started(), 0u);
+}
+
+TEST_F(ConnectTest, WaitsForTheExpectedVersionWhereOthersHaveAnswered) {
+  AddServer("old", {.version = "v1"}, 1);
+  AddServer("new", {.version = "v2"}, 2).SetUp(false);
+  const absl::Status status = TryConnect({.expected_version = "v2",
+                                          .connect_timeout = absl::Seconds(1)})
+                                  .status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("table version v2"), HasSubstr("table v1"),
+                    HasSubstr("connection refused")));
+  std::thread late([&] { server(1).SetUp(true); });
+  Connect({.expected_version = "v2"});
+  late.join();
+}
+
 TEST_F(ConnectTest, SaysWhyNobodyAnswered) {
   StartServers(1);
   server(0).SetUp(false);
@@ -91,6 +127,7 @@ TEST_F(ConnectTest, AServerThatComesWithAnotherTableIsNotUsed) {
   Connect();
   server(1).SetUp(true);
   ASSERT_TRUE(client_->WaitUntilComplete(Later()).ok());
+  AwaitErrorOf(1, "v2");
   for (uint32_t i = 0; i < 20; ++i) {
     GatherBuffers buffers({i});
     ASSERT_TRUE(client_->Gather(buffers.Layers(), Later()).ok());

@@ -14,13 +14,13 @@ using ::testing::HasSubstr;
 
 class DeadlineTest : public FakeCluster {
  protected:
-  // Ends at its deadline: not before, and not long after (other work on the
-  // machine gets a generous share).
+  // Ends at its deadline: not before (but for what the clocks differ), and not
+  // long after (other work on the machine gets a generous share).
   absl::Status GatherFor(GatherBuffers& buffers, absl::Duration time) {
     const absl::Time deadline = In(time);
     const absl::Status status = client_->Gather(buffers.Layers(), deadline);
-    EXPECT_GE(absl::Now(), deadline);
-    EXPECT_LE(absl::Now(), deadline + absl::Seconds(1));
+    EXPECT_GE(absl::Now(), deadline - absl::Milliseconds(1));
+    EXPECT_LE(absl::Now(), deadline + absl::Seconds(10));
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
     return status;
   }
@@ -33,7 +33,7 @@ TEST_F(DeadlineTest, HoldsAgainstAServerThatSwallowsCalls) {
   Connect();
   ASSERT_TRUE(client_->WaitUntilComplete(Later()).ok());
   GatherBuffers buffers({16, 900});
-  const absl::Status status = GatherFor(buffers, absl::Milliseconds(100));
+  const absl::Status status = GatherFor(buffers, absl::Milliseconds(300));
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("table table-a"),
                     HasSubstr("layer 1 partition 1 and 1 more"),
@@ -55,8 +55,8 @@ TEST_F(DeadlineTest, NamesAPartitionThatNobodyHolds) {
   GatherBuffers known({1});  // once it is answered, the holes are known
   ASSERT_TRUE(client_->Gather(known.Layers(), Later()).ok());
   while (client_->servers()[1].error.empty()) std::this_thread::yield();
-  GatherBuffers buffers({1}, {40, 50});
-  const absl::Status status = GatherFor(buffers, absl::Milliseconds(100));
+  GatherBuffers buffers({}, {40, 50});
+  const absl::Status status = GatherFor(buffers, absl::Milliseconds(300));
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("layer 14 partition 2 and 1 more"),
                     HasSubstr("no ready server"),
@@ -70,8 +70,9 @@ TEST_F(DeadlineTest, NamesTheLastFailureThatWasTriedAgain) {
     return MakeError(ErrorReason::kOverloaded, "queue full");
   });
   Connect();
+  ASSERT_TRUE(client_->WaitUntilComplete(Later()).ok());
   GatherBuffers buffers({1});
-  const absl::Status status = GatherFor(buffers, absl::Milliseconds(200));
+  const absl::Status status = GatherFor(buffers, absl::Seconds(1));
   EXPECT_THAT(std::string(status.message()), HasSubstr("queue full"));
   // Bounded: the delay between calls grows.
   EXPECT_LE(server(0).gathers_started(), 15u);

@@ -79,7 +79,7 @@ TEST_F(TableClientGrpcTest, KeepsTheDeadlineWithoutAnyServer) {
   const absl::Time deadline = In(absl::Milliseconds(300));
   const absl::Status status = client_->Gather(buffers.Layers(), deadline);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_LE(absl::Now(), deadline + absl::Seconds(1));
+  EXPECT_LE(absl::Now(), deadline + absl::Seconds(10));
   EXPECT_TRUE(buffers.Poisoned());
 }
 
