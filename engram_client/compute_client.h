@@ -43,6 +43,7 @@ struct ModelInfo {
   std::string version;
   EngramConfig config;
   std::vector<LayerId> layers;
+  // What each worker takes that had answered when the client was created.
   uint64_t max_tokens_per_step = 0;
   uint64_t max_chunk_bytes = 0;
 };

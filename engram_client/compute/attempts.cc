@@ -26,13 +26,22 @@ absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> Attempts::Next() {
 
 bool Attempts::MayRetry(const WorkerSet::Lease& lease,
                         const absl::Status& status) {
-  const bool overloaded = ReasonOf(status) == ErrorReason::kOverloaded;
-  if (!absl::IsUnavailable(status) && !overloaded) return false;
+  const ErrorReason reason = ReasonOf(status);
+  const bool overloaded = reason == ErrorReason::kOverloaded;
+  if (!absl::IsUnavailable(status) && !overloaded &&
+      reason != ErrorReason::kWrongTable) {
+    return false;
+  }
   if (!overloaded) workers_->MarkDown(lease.index(), status);
   avoid_[lease.index()] = true;
   last_failure_ =
       Annotate(status, absl::StrCat("worker ", lease.link().address()));
   return true;
+}
+
+void Attempts::HeardNothing(const WorkerSet::Lease& lease) {
+  workers_->MarkDown(lease.index(), absl::DeadlineExceededError(
+                                        "it did not answer a step in time"));
 }
 
 absl::Status Attempts::GiveUp(const WorkerSet::Lease& lease,

@@ -29,9 +29,13 @@ class Attempts {
   absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> Next();
 
   // Whether a step that failed so may be tried elsewhere: its worker was
-  // down, draining or not ready (UNAVAILABLE), or OVERLOADED. Remembers the
-  // worker.
+  // down, draining or not ready (UNAVAILABLE), OVERLOADED, or has come back
+  // with another version (WRONG_TABLE). Remembers the worker.
   bool MayRetry(const WorkerSet::Lease& lease, const absl::Status& status);
+
+  // The deadline passed without a word of the worker about the step: it gets
+  // no other before it has told its model again.
+  void HeardNothing(const WorkerSet::Lease& lease);
 
   // What the caller is told of a failure that is not retried: names the
   // worker, and what had failed before when the time is over.

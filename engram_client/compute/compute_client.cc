@@ -106,6 +106,9 @@ class ComputeClientImpl final : public ComputeClient {
         status = TakeResponse(shape, model_, response, layers);
       }
       if (status.ok()) return status;
+      if (absl::IsDeadlineExceeded(status) && absl::Now() >= deadline) {
+        attempts.HeardNothing(*lease);
+      }
       if (!attempts.MayRetry(*lease, status)) {
         return attempts.GiveUp(*lease, status);
       }

@@ -76,22 +76,45 @@ uint64_t ForwardStream::AddStep(std::shared_ptr<StepReplies> replies) {
 }
 
 void ForwardStream::RemoveStep(uint64_t step_id) {
+  std::list<v1::ForwardRequest> unsent;  // freed without the lock
+  const v1::ForwardRequest* cancel = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    bool in_flight = steps_.erase(step_id) > 0;
+    for (auto write = writes_.begin(); write != writes_.end();) {
+      const auto here = write++;
+      if (here == writes_.begin() || here->step_id() != step_id) continue;
+      if (here->has_begin()) in_flight = false;
+      unsent.splice(unsent.end(), writes_, here);
+    }
+    if (!in_flight) return;
+    v1::ForwardRequest request;
+    request.set_step_id(step_id);
+    request.mutable_cancel();
+    cancel = Queue(std::move(request));
+  }
+  if (cancel != nullptr) StartWrite(cancel);
+}
+
+size_t ForwardStream::steps_in_flight() const {
   MutexLock lock(&mutex_);
-  steps_.erase(step_id);
+  return steps_.size();
 }
 
 void ForwardStream::Send(v1::ForwardRequest request) {
   const v1::ForwardRequest* first = nullptr;
   {
     MutexLock lock(&mutex_);
-    if (broken_) return;
-    writes_.push_back(std::move(request));
-    if (writing_) return;
-    writing_ = true;
-    first = &writes_.front();
+    first = Queue(std::move(request));
   }
   // The hold stays while writing_, so the call is still open here.
-  StartWrite(first);
+  if (first != nullptr) StartWrite(first);
+}
+
+const v1::ForwardRequest* ForwardStream::Queue(v1::ForwardRequest request) {
+  if (broken_) return nullptr;
+  writes_.push_back(std::move(request));
+  return std::exchange(writing_, true) ? nullptr : &writes_.front();
 }
 
 void ForwardStream::OnWriteDone(bool ok) {
@@ -172,8 +195,11 @@ void ForwardStream::OnDone(const grpc::Status& status) {
     steps.swap(steps_);
   }
   for (const auto& [id, replies] : steps) replies->End(end);
-  const std::shared_ptr<ForwardStream> last = std::move(self_);
-  done_.Notify();
+  // Whoever waits for the end may end the channel next: nothing here keeps it
+  // any more when they are told.
+  const std::shared_ptr<Notification> ended = ended_;
+  std::exchange(self_, nullptr).reset();
+  ended->Notify();
 }
 
 bool ForwardStream::broken() const {
@@ -182,8 +208,8 @@ bool ForwardStream::broken() const {
 }
 
 void ForwardStream::Close() {
-  context_.TryCancel();
-  done_.Wait();
+  Cancel();
+  ended_->Wait();
 }
 
 }  // namespace engram

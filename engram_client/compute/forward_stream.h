@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,7 +49,9 @@ class StepReplies {
 };
 
 // A Forward stream to one worker, shared by many steps. Owns itself until gRPC
-// is done with it; once broken it stays so.
+// is done with it; once broken it stays so. It keeps its channel, which must
+// not end on a thread of gRPC (see call_set.h): the channel's owner waits for
+// the end of every stream.
 //
 // Thread safety: all methods may be called concurrently.
 class ForwardStream final
@@ -62,14 +65,21 @@ class ForwardStream final
   // A new step id whose replies go to `replies`. Should the stream break, they
   // end with UNAVAILABLE, or with what the worker ended the stream with.
   uint64_t AddStep(std::shared_ptr<StepReplies> replies);
-  // No more replies for this step.
+  // No more replies for this step. What of it has not been sent is dropped; a
+  // worker that knows of the step and has not ended it is told to cancel it.
   void RemoveStep(uint64_t step_id);
+  // Steps that have neither ended nor been removed.
+  size_t steps_in_flight() const;
 
   // Queues a message; dropped when the stream is broken (the step then hears
   // so by its replies).
   void Send(v1::ForwardRequest request);
 
   bool broken() const;
+  // Cancels the call, whose end then comes at once.
+  void Cancel() { context_.TryCancel(); }
+  // Whether gRPC is done with it: only shared_ptrs of others keep it.
+  bool ended() const { return ended_->HasBeenNotified(); }
   // Cancels the call and waits for its end (bounded: gRPC ends it at once).
   void Close();
 
@@ -81,6 +91,9 @@ class ForwardStream final
   explicit ForwardStream(std::string worker) : worker_(std::move(worker)) {}
 
   void Start(v1::ComputeService::Stub& stub);
+  // Queues a message; returns it when the caller has to start its write.
+  const v1::ForwardRequest* Queue(v1::ForwardRequest request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(v1::ForwardResponse response);
   // Marks the stream broken. The hold that keeps the call open for writes
   // from outside goes with the last of them.
@@ -91,14 +104,15 @@ class ForwardStream final
   grpc::ClientContext context_;
   v1::ForwardResponse response_;         // gRPC's while a read goes on
   std::shared_ptr<ForwardStream> self_;  // until OnDone
-  Notification done_;
+  // Outlives the stream, which may go before it can say so itself.
+  const std::shared_ptr<Notification> ended_ = std::make_shared<Notification>();
 
   mutable Mutex mutex_;
   std::unordered_map<uint64_t, std::shared_ptr<StepReplies>> steps_
       ABSL_GUARDED_BY(mutex_);
   uint64_t last_step_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The first is gRPC's while writing_.
-  std::deque<v1::ForwardRequest> writes_ ABSL_GUARDED_BY(mutex_);
+  // The first is gRPC's while writing_, which is while there is one.
+  std::list<v1::ForwardRequest> writes_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   bool hold_ ABSL_GUARDED_BY(mutex_) = true;

@@ -27,7 +27,6 @@ RemoteStep::RemoteStep(const ModelInfo* model, WorkerSet* workers,
                        StepReturn what, std::vector<LayerId> layers,
                        absl::Time deadline)
     : model_(*model),
-      workers_(workers),
       shape_(ShapeOf(*model, sequences, dtype, what)),
       attempts_(workers, deadline) {
   begin_.set_version(model->version);
@@ -37,7 +36,7 @@ RemoteStep::RemoteStep(const ModelInfo* model, WorkerSet* workers,
   for (const LayerId layer : layers) begin_.add_layer_ids(ToInt(layer));
 }
 
-RemoteStep::~RemoteStep() { StopRunning(EndRun::kCancel); }
+RemoteStep::~RemoteStep() { StopRunning(); }
 
 absl::Status RemoteStep::Begin() {
   if (begin_.layer_ids().empty()) {
@@ -50,15 +49,15 @@ absl::Status RemoteStep::EnsureRunning() {
   if (run_ != nullptr) return absl::OkStatus();
   auto run = std::make_unique<Run>();
   ENGRAM_ASSIGN_OR_RETURN(run->lease, attempts_.Next());
-  run->stream = run->lease->link().Stream();
   run->replies = std::make_shared<StepReplies>();
-  run->step_id = run->stream->AddStep(run->replies);
+  run->place = run->lease->link().AddStep(
+      run->replies, shape_.tokens, run->lease->limits().max_steps_per_stream);
   v1::ForwardRequest request;
-  request.set_step_id(run->step_id);
+  request.set_step_id(run->place.step_id);
   *request.mutable_begin() = begin_;
   request.mutable_begin()->set_timeout_us(
       MicrosecondsUntil(attempts_.deadline()));
-  run->stream->Send(std::move(request));
+  run->place.stream->Send(std::move(request));
   run_ = std::move(run);
   return absl::OkStatus();
 }
@@ -83,7 +82,7 @@ absl::Status RemoteStep::Layer(const StepLayerIo& io) {
     }
     const bool again = attempts_.MayRetry(*run_->lease, status);
     if (!again) failed_ = attempts_.GiveUp(*run_->lease, status);
-    StopRunning(EndRun::kCancel);
+    StopRunning();
     if (!again) return failed_;
   }
 }
@@ -105,18 +104,18 @@ absl::Status RemoteStep::RunLayer(const StepLayerIo& io) {
 
 uint64_t RemoteStep::SendChunk(const StepLayerIo& io, uint64_t first_token) {
   const uint64_t count =
-      std::min(TokensPerChunk(shape_, model_.max_chunk_bytes),
+      std::min(TokensPerChunk(shape_, run_->lease->limits().max_chunk_bytes),
                shape_.tokens - first_token);
   const uint64_t token_bytes = shape_.token_stream_bytes();
   const auto bytes =
       io.streams.subspan(first_token * token_bytes, count * token_bytes);
   v1::ForwardRequest request;
-  request.set_step_id(run_->step_id);
+  request.set_step_id(run_->place.step_id);
   v1::StepLayer& layer = *request.mutable_layer();
   layer.set_layer_id(ToInt(io.layer));
   layer.set_first_token(first_token);
   layer.set_streams(bytes.data(), bytes.size());
-  run_->stream->Send(std::move(request));
+  run_->place.stream->Send(std::move(request));
   return count;
 }
 
@@ -129,6 +128,7 @@ absl::Status RemoteStep::TakeResult(const StepLayerIo& io,
                                             ToInt(io.layer), " was answered"));
   }
   if (!next.result.has_value()) return TooLate();
+  run_->answered = true;
   const v1::StepResult& result = *next.result;
   if (result.version() != model_.version) {
     return absl::InternalError(
@@ -163,23 +163,18 @@ absl::Status RemoteStep::Finish() {
   } else if (!attempts_.MayRetry(*run_->lease, *next.end)) {
     status = *next.end;
   }  // else every result is here, and the worker went away after the last
-  StopRunning(EndRun::kForget);
+  StopRunning();
   return status;
 }
 
-absl::Status RemoteStep::TooLate() const {
+absl::Status RemoteStep::TooLate() {
+  if (!run_->answered) attempts_.HeardNothing(*run_->lease);
   return absl::DeadlineExceededError("no answer by the step's deadline");
 }
 
-void RemoteStep::StopRunning(EndRun how) {
+void RemoteStep::StopRunning() {
   if (run_ == nullptr) return;
-  if (how == EndRun::kCancel && !run_->replies->ended()) {
-    v1::ForwardRequest request;
-    request.set_step_id(run_->step_id);
-    request.mutable_cancel();
-    run_->stream->Send(std::move(request));
-  }
-  run_->stream->RemoveStep(run_->step_id);
+  run_->place.stream->RemoveStep(run_->place.step_id);
   run_ = nullptr;
 }
 

@@ -37,9 +37,9 @@ class RemoteStep final : public ComputeClient::Step {
   // The step as it runs on one worker.
   struct Run {
     std::unique_ptr<WorkerSet::Lease> lease;
-    std::shared_ptr<ForwardStream> stream;
     std::shared_ptr<StepReplies> replies;
-    uint64_t step_id = 0;
+    WorkerLink::Place place;
+    bool answered = false;  // has had a result
   };
 
   absl::Status EnsureRunning();
@@ -50,13 +50,10 @@ class RemoteStep final : public ComputeClient::Step {
   // tokens).
   absl::Status TakeResult(const StepLayerIo& io,
                           std::map<uint64_t, uint64_t>& unanswered);
-  absl::Status TooLate() const;
-  // Drops the run; `cancel` tells the worker so.
-  enum class EndRun { kCancel, kForget };
-  void StopRunning(EndRun how);
+  absl::Status TooLate();
+  void StopRunning();  // cancels what has not ended
 
   const ModelInfo& model_;
-  WorkerSet* const workers_;
   const StepShape shape_;
   v1::StepBegin begin_;  // with the layers that have no result yet
   Attempts attempts_;

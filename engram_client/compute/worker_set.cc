@@ -78,6 +78,12 @@ void WorkerSet::OnAnswer(size_t index, const absl::Status& status,
   MutexLock lock(&mutex_);
   Worker& worker = workers_[index];
   worker.asking = false;
+  if (model.ok()) {
+    worker.limits = {
+        .max_tokens_per_step = model->max_tokens_per_step,
+        .max_chunk_bytes = model->max_chunk_bytes,
+        .max_steps_per_stream = response.max_steps_in_flight_per_stream()};
+  }
   if (!model.ok()) {
     worker.state = State::kDown;
     worker.error = model.status();
@@ -126,10 +132,16 @@ absl::StatusOr<ModelInfo> WorkerSet::WaitForModel(absl::Time deadline) {
     return absl::UnavailableError(
         absl::StrCat("no compute worker answered in time: ", Errors()));
   }
+  ModelInfo model = *model_;
   for (const Worker& worker : workers_) {
     if (worker.state == State::kOtherModel) return worker.error;
+    if (!worker.limits.has_value()) continue;
+    model.max_tokens_per_step =
+        std::min(model.max_tokens_per_step, worker.limits->max_tokens_per_step);
+    model.max_chunk_bytes =
+        std::min(model.max_chunk_bytes, worker.limits->max_chunk_bytes);
   }
-  return *model_;
+  return model;
 }
 
 void WorkerSet::MarkDown(size_t index, const absl::Status& status) {
@@ -148,8 +160,9 @@ absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> WorkerSet::Take(
   MutexLock lock(&mutex_);
   while (true) {
     if (const std::optional<size_t> index = Choose(avoid)) {
-      ++workers_[*index].steps_in_flight;
-      return std::make_unique<Lease>(this, *index);
+      Worker& worker = workers_[*index];
+      ++worker.steps_in_flight;
+      return std::make_unique<Lease>(this, *index, *worker.limits);
     }
     if (Any(State::kReady)) return nullptr;
     if (All(State::kOtherModel)) {

@@ -29,20 +29,30 @@ namespace engram {
 // before the set is destroyed.
 class WorkerSet {
  public:
+  // What one worker takes; they may differ.
+  struct Limits {
+    uint64_t max_tokens_per_step = 0;
+    uint64_t max_chunk_bytes = 0;
+    uint64_t max_steps_per_stream = 0;  // 0: it told none
+  };
+
   // A worker that was chosen for a step, which counts as in flight there.
   class Lease {
    public:
-    Lease(WorkerSet* set, size_t index) : set_(set), index_(index) {}
+    Lease(WorkerSet* set, size_t index, const Limits& limits)
+        : set_(set), index_(index), limits_(limits) {}
     ~Lease() { set_->Release(index_); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
 
     size_t index() const { return index_; }
     WorkerLink& link() const { return *set_->workers_[index_].link; }
+    const Limits& limits() const { return limits_; }
 
    private:
     WorkerSet* const set_;
     const size_t index_;
+    const Limits limits_;
   };
 
   // Starts to ask. REQUIRES: addresses are not empty.
@@ -52,7 +62,8 @@ class WorkerSet {
   WorkerSet& operator=(const WorkerSet&) = delete;
 
   // Waits until every worker has answered or failed once, and one has said
-  // what it computes. FAILED_PRECONDITION: two workers of different models.
+  // what it computes. The limits are those that every worker which has
+  // answered keeps. FAILED_PRECONDITION: two workers of different models.
   // UNAVAILABLE: nobody answered in time.
   absl::StatusOr<ModelInfo> WaitForModel(absl::Time deadline);
 
@@ -74,7 +85,8 @@ class WorkerSet {
   struct Worker {
     std::unique_ptr<WorkerLink> link;
     State state = State::kUnasked;
-    absl::Status error;  // why it is not ready
+    absl::Status error;            // why it is not ready
+    std::optional<Limits> limits;  // from its last answer
     uint64_t steps_in_flight = 0;
     bool asking = false;  // a call goes on or is scheduled
     uint32_t failures = 0;
