@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
 
 namespace engram {
@@ -27,14 +28,35 @@ StepSpec SpecOf(const v1::ApplyRequest& request) {
 }  // namespace
 
 grpc::ServerUnaryReactor* ApplyCall::Start(StepEngine* engine,
+                                           uint64_t max_bytes,
                                            grpc::CallbackServerContext* context,
                                            const v1::ApplyRequest* request,
                                            v1::ApplyResponse* response) {
   const auto call =
       std::shared_ptr<ApplyCall>(new ApplyCall(engine, request, response));
   call->self_ = call;
-  call->Begin(absl::FromChrono(context->deadline()));
+  const absl::Status reserved = call->Reserve(max_bytes);
+  if (reserved.ok()) {
+    call->Begin(absl::FromChrono(context->deadline()));
+  } else {
+    call->OnEnd(reserved);
+  }
   return call.get();
+}
+
+absl::Status ApplyCall::Reserve(uint64_t max_bytes) {
+  const uint64_t bytes = request_->ByteSizeLong();
+  if (bytes > max_bytes) {
+    return MakeError(
+        ErrorReason::kTooLarge,
+        absl::StrCat("the request has ", bytes, " bytes; the limit is ",
+                     max_bytes, ": use Forward, where streams come in chunks"),
+        {{"what", "message"},
+         {"value", absl::StrCat(bytes)},
+         {"limit", absl::StrCat(max_bytes)}});
+  }
+  ENGRAM_ASSIGN_OR_RETURN(reserved_, engine_->ReserveStreams(bytes));
+  return absl::OkStatus();
 }
 
 void ApplyCall::Begin(absl::Time deadline) {
@@ -55,7 +77,7 @@ void ApplyCall::Begin(absl::Time deadline) {
   if (!status.ok()) return step->Fail(std::move(status));
   step->Start();
   for (const v1::LayerStreams& layer : request_->layers()) {
-    // No owner: the request outlives the step (see OnEnd).
+    // No owner: the request is reserved and outlives the step (see OnEnd).
     step->AddChunk(
         LayerId{layer.layer_id()},
         {.first_token = 0,
@@ -78,9 +100,10 @@ absl::Status ApplyCall::CheckStreamBytes(const StepRequest& step) const {
 }
 
 void ApplyCall::OnResult(StepChunkResult result) {
-  for (v1::LayerResult& layer : *response_->mutable_layers()) {
-    if (layer.layer_id() != result.result.layer_id()) continue;
-    layer = std::move(result.result);
+  // Looked up in the request: other layers' results are being written.
+  for (int i = 0; i < request_->layers_size(); ++i) {
+    if (request_->layers(i).layer_id() != result.result.layer_id()) continue;
+    *response_->mutable_layers(i) = std::move(result.result);
     return;
   }
 }
@@ -107,6 +130,7 @@ void ApplyCall::OnDone() {
     MutexLock lock(&mutex_);
     step_ = nullptr;
   }
+  reserved_ = {};
   const std::shared_ptr<ApplyCall> last = std::move(self_);
 }
 

@@ -3,11 +3,13 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "compute/worker/step.h"
 #include "compute/worker/step_engine.h"
+#include "compute/worker/stream_reservation.h"
 #include "core/base/mutex.h"
 #include "engram/v1/compute.pb.h"
 
@@ -19,8 +21,9 @@ class ApplyCall final : public grpc::ServerUnaryReactor,
                         public StepObserver,
                         public std::enable_shared_from_this<ApplyCall> {
  public:
-  // `request` and `response` are gRPC's and stay until OnDone.
-  static grpc::ServerUnaryReactor* Start(StepEngine* engine,
+  // `request` and `response` are gRPC's and stay until OnDone. A request of
+  // more than `max_bytes` is TOO_LARGE.
+  static grpc::ServerUnaryReactor* Start(StepEngine* engine, uint64_t max_bytes,
                                          grpc::CallbackServerContext* context,
                                          const v1::ApplyRequest* request,
                                          v1::ApplyResponse* response);
@@ -36,6 +39,8 @@ class ApplyCall final : public grpc::ServerUnaryReactor,
             v1::ApplyResponse* response)
       : engine_(engine), request_(request), response_(response) {}
 
+  // Of request and response, until OnDone.
+  absl::Status Reserve(uint64_t max_bytes);
   void Begin(absl::Time deadline);
   absl::Status CheckStreamBytes(const StepRequest& step) const;
 
@@ -43,6 +48,7 @@ class ApplyCall final : public grpc::ServerUnaryReactor,
   const v1::ApplyRequest* const request_;
   v1::ApplyResponse* const response_;
   std::shared_ptr<ApplyCall> self_;  // until OnDone
+  StreamReservation reserved_;
 
   Mutex mutex_;
   std::shared_ptr<Step> step_ ABSL_GUARDED_BY(mutex_);

@@ -108,7 +108,6 @@ absl::Status ForwardSession::Begin(uint64_t step_id, v1::StepBegin begin) {
       RememberEnded(step_id);
       PushEnd(step_id, refused);
     } else {
-      ended_.erase(step_id);
       steps_[step_id] = {};
     }
   }
@@ -204,10 +203,11 @@ void ForwardSession::EndOfRequests() {
 }
 
 void ForwardSession::Cancel() {
+  std::deque<Reply> dropped;
   {
     MutexLock lock(&mutex_);
     cancelled_ = true;
-    replies_.clear();
+    dropped.swap(replies_);
   }
   for (const auto& step : Steps()) step->Cancel();
 }
@@ -241,6 +241,7 @@ void ForwardSession::OnResult(uint64_t step_id, StepChunkResult result) {
       Reply reply;
       reply.bytes = result.result.streams().size() +
                     result.result.gate().size() + result.result.value().size();
+      reply.reserved = std::move(result.reserved);
       reply.message.set_step_id(step_id);
       v1::StepResult& message = *reply.message.mutable_result();
       message.set_first_token(result.first_token);
@@ -279,9 +280,10 @@ void ForwardSession::PushEnd(uint64_t step_id, const absl::Status& status) {
 }
 
 void ForwardSession::RememberEnded(uint64_t step_id) {
-  if (ended_.insert(step_id).second) ended_order_.push_back(step_id);
+  ended_.insert(step_id);
+  ended_order_.push_back(step_id);
   if (ended_order_.size() > kEndedIdsKept) {
-    ended_.erase(ended_order_.front());
+    ended_.erase(ended_.find(ended_order_.front()));
     ended_order_.pop_front();
   }
 }
@@ -291,12 +293,15 @@ bool ForwardSession::TakeReply(v1::ForwardResponse* reply) {
   if (replies_.empty()) return false;
   *reply = std::move(replies_.front().message);
   sending_bytes_ = replies_.front().bytes;
+  sending_reserved_ = std::move(replies_.front().reserved);
   replies_.pop_front();
   return true;
 }
 
 void ForwardSession::ReplySent() {
+  StreamReservation sent;  // goes after the lock
   MutexLock lock(&mutex_);
+  sent = std::move(sending_reserved_);
   held_bytes_ -= sending_bytes_;
   sending_bytes_ = 0;
 }

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "compute/worker/step.h"
 #include "compute/worker/step_engine.h"
+#include "compute/worker/stream_reservation.h"
 #include "core/base/mutex.h"
 #include "engram/v1/compute.pb.h"
 
@@ -75,6 +76,7 @@ class ForwardSession : public std::enable_shared_from_this<ForwardSession> {
   struct Reply {
     v1::ForwardResponse message;
     uint64_t bytes = 0;
+    StreamReservation reserved;
   };
 
   ForwardSession(StepEngine* engine, const ForwardLimits& limits,
@@ -101,13 +103,15 @@ class ForwardSession : public std::enable_shared_from_this<ForwardSession> {
   mutable Mutex mutex_;
   std::unordered_map<uint64_t, StepEntry> steps_ ABSL_GUARDED_BY(mutex_);
   // The last ids that ended, so that streams sent before their caller knew
-  // are told from streams of a step that never was.
+  // are told from streams of a step that never was. An id that is used again
+  // is there once for each of its ends.
   std::deque<uint64_t> ended_order_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_set<uint64_t> ended_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_multiset<uint64_t> ended_ ABSL_GUARDED_BY(mutex_);
   std::deque<Reply> replies_ ABSL_GUARDED_BY(mutex_);
   uint64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t prefetched_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t sending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  StreamReservation sending_reserved_ ABSL_GUARDED_BY(mutex_);
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

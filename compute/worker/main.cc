@@ -20,12 +20,13 @@
 namespace engram {
 namespace {
 
-// How long steps in flight may go on after SIGTERM.
+// How long steps in flight may go on after the time for callers to leave.
 constexpr absl::Duration kDrainTimeout = absl::Seconds(30);
 
 struct Flags {
   std::string tables;
   double step_timeout_seconds = 60;
+  double drain_seconds = 2;
   Worker::Options worker;
 };
 
@@ -57,6 +58,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "A step that is not done by then ends")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
+  app.add_option("--drain-seconds", flags.drain_seconds,
+                 "Time callers get to go elsewhere after SIGTERM")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
   app.set_version_flag(
       "--version", absl::StrCat("engram-compute-worker ", kBuildVersion, " (",
                                 kBuildCommit, ")"));
@@ -69,6 +74,7 @@ absl::Status CheckFlags(Flags& flags) {
   ENGRAM_RETURN_IF_ERROR(Annotate(tables.status(), "--tables"));
   flags.worker.table_addresses = *std::move(tables);
   flags.worker.step_timeout = absl::Seconds(flags.step_timeout_seconds);
+  flags.worker.drain_grace = absl::Seconds(flags.drain_seconds);
   return absl::OkStatus();
 }
 
@@ -103,8 +109,7 @@ absl::Status Run(Flags& flags) {
   } else if (!absl::IsCancelled(ready)) {
     return ready;
   }
-  spdlog::info("draining");
-  worker->Drain(absl::Now() + kDrainTimeout);
+  worker->Drain(absl::Now() + flags.worker.drain_grace + kDrainTimeout);
   spdlog::info("stopped");
   return absl::OkStatus();
 }

@@ -59,7 +59,7 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
       prefetched_bytes_(&AddGauge(registry, "engram_compute_prefetched_bytes",
                                   "Packed rows held or being fetched.")),
       stream_bytes_(&AddGauge(registry, "engram_compute_stream_bytes",
-                              "Streams that wait for rows or a thread.")),
+                              "Streams whose answer has not left.")),
       forward_streams_(&AddGauge(registry, "engram_compute_forward_streams",
                                  "Open Forward streams.")),
       ready_(&AddGauge(registry, "engram_compute_ready",

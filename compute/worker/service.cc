@@ -40,6 +40,7 @@ grpc::ServerUnaryReactor* ComputeServiceImpl::GetModel(
   response->set_max_prefetched_bytes_per_stream(
       options_.limits.max_prefetched_bytes);
   response->set_max_chunk_bytes(options_.limits.max_chunk_bytes);
+  response->set_max_apply_bytes(options_.max_apply_bytes);
   response->set_step_timeout_us(static_cast<uint64_t>(
       absl::ToInt64Microseconds(engine.options().step_timeout)));
   response->set_worker_name(engine.options().worker_name);
@@ -53,7 +54,8 @@ grpc::ServerUnaryReactor* ComputeServiceImpl::GetModel(
 grpc::ServerUnaryReactor* ComputeServiceImpl::Apply(
     grpc::CallbackServerContext* context, const v1::ApplyRequest* request,
     v1::ApplyResponse* response) {
-  return ApplyCall::Start(options_.engine, context, request, response);
+  return ApplyCall::Start(options_.engine, options_.max_apply_bytes, context,
+                          request, response);
 }
 
 grpc::ServerBidiReactor<v1::ForwardRequest, v1::ForwardResponse>*

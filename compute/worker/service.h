@@ -11,11 +11,16 @@
 #include "compute/worker/forward_session.h"
 #include "compute/worker/step_engine.h"
 #include "core/base/mutex.h"
+#include "core/rpc/channel.h"
 #include "engram/v1/compute.grpc.pb.h"
 
 namespace engram {
 
 class ForwardCall;
+
+// Of one ApplyRequest. So far below what a server accepts that a request
+// somewhat too large is told so by TOO_LARGE.
+inline constexpr uint64_t kMaxApplyBytes = kMaxMessageBytes - (4 << 20);
 
 // engram.v1.ComputeService over a StepEngine: gRPC in and out, nothing else.
 // Never hashes or computes on a gRPC thread.
@@ -27,6 +32,7 @@ class ComputeServiceImpl final : public v1::ComputeService::CallbackService {
     StepEngine* engine = nullptr;  // outlives the service's calls
     ForwardLimits limits;
     size_t max_forward_streams = 1024;
+    uint64_t max_apply_bytes = kMaxApplyBytes;
   };
 
   explicit ComputeServiceImpl(const Options& options);

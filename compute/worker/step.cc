@@ -207,12 +207,7 @@ void Step::Finish() {
     layer->rows = nullptr;
     layer->row_ids = {};
   }
-  uint64_t stream_bytes = 0;
-  for (const PendingChunk& chunk : pending) {
-    stream_bytes += chunk.chunk.streams.size();
-  }
   pending.clear();
-  engine_.ReleaseStreams(stream_bytes);
   engine_.Ended(*this, status);
   observer->OnEnd(status);
 }

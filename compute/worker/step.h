@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "compute/worker/step_request.h"
+#include "compute/worker/stream_reservation.h"
 #include "core/base/ids.h"
 #include "core/base/mutex.h"
 #include "engram/v1/compute.pb.h"
@@ -21,7 +22,7 @@ class StepEngine;
 
 // Streams of tokens [first_token, first_token + n) of a step's layer, where n
 // is what they hold. They stay until the step's OnEnd: by `owner`, or because
-// whoever passes no owner keeps them.
+// whoever passes no owner keeps them and has reserved their bytes.
 struct StepChunk {
   uint64_t first_token = 0;
   absl::Span<const std::byte> streams;
@@ -34,6 +35,8 @@ struct StepChunkResult {
   uint64_t token_count = 0;
   uint64_t input_bytes = 0;  // of the chunk's streams
   v1::LayerResult result;
+  // Of the chunk's streams: to be kept until the answer has left.
+  StreamReservation reserved;
 };
 
 // Who wants a step's results. Called from threads of the engine and of the

@@ -53,25 +53,26 @@ absl::Status Step::TakeChunk(LayerId layer_id, StepChunk chunk) {
                      " tokens from token ", chunk.first_token,
                      " on, in a step of ", request_.tokens(), " tokens"));
   }
-  ENGRAM_RETURN_IF_ERROR(engine_.ReserveStreams(bytes));
+  StreamReservation reserved;
+  if (chunk.owner != nullptr) {
+    ENGRAM_ASSIGN_OR_RETURN(reserved, engine_.ReserveStreams(bytes));
+  }
   absl::Status status;
-  bool taken = false;
   bool compute = false;
   {
     MutexLock lock(&mutex_);
     // Streams that come after the step's end are nobody's error.
     if (!ended_) {
       status = MarkReceived(*layer, chunk.first_token, count);
-      taken = status.ok();
     }
-    if (taken) {
+    if (!ended_ && status.ok()) {
       layer->pending.push_back({.chunk = std::move(chunk),
                                 .token_count = count,
-                                .arrived = engine_.clock().Now()});
+                                .arrived = engine_.clock().Now(),
+                                .reserved = std::move(reserved)});
       compute = TakeComputeTurn(*layer);
     }
   }
-  if (!taken) engine_.ReleaseStreams(bytes);
   if (compute) ScheduleCompute(*layer);
   return status;
 }
@@ -204,9 +205,9 @@ BlockOutputs Step::OutputsOf(PendingChunk& pending, uint64_t count) const {
 }
 
 void Step::FinishRun(Layer& layer, PendingChunk& pending) {
-  const uint64_t input_bytes = pending.chunk.streams.size();
   const bool chunk_done = pending.tokens_done == pending.token_count;
   if (chunk_done) {
+    StreamReservation reserved = std::move(pending.reserved);
     pending.result.set_layer_id(ToInt(layer.id));
     std::shared_ptr<StepObserver> observer;
     {
@@ -216,8 +217,9 @@ void Step::FinishRun(Layer& layer, PendingChunk& pending) {
     if (observer != nullptr) {
       observer->OnResult({.first_token = pending.chunk.first_token,
                           .token_count = pending.token_count,
-                          .input_bytes = input_bytes,
-                          .result = std::move(pending.result)});
+                          .input_bytes = pending.chunk.streams.size(),
+                          .result = std::move(pending.result),
+                          .reserved = std::move(reserved)});
     }
   }
   bool again = false;
@@ -231,7 +233,6 @@ void Step::FinishRun(Layer& layer, PendingChunk& pending) {
     }
     again = TakeComputeTurn(layer);
   }
-  if (chunk_done) engine_.ReleaseStreams(input_bytes);
   // Back to the end of the queue after every run: a long prefill does not
   // keep other steps out.
   if (again) ScheduleCompute(layer);

@@ -189,7 +189,7 @@ void StepEngine::RunOnHashThread(absl::AnyInvocable<void()> task) {
   ENGRAM_CHECK(hash_thread_.TryAdd(std::move(task)));
 }
 
-absl::Status StepEngine::ReserveStreams(uint64_t bytes) {
+absl::StatusOr<StreamReservation> StepEngine::ReserveStreams(uint64_t bytes) {
   MutexLock lock(&mutex_);
   if (bytes > options_.max_stream_bytes - stream_bytes_) {
     return OverloadedError(
@@ -198,7 +198,7 @@ absl::Status StepEngine::ReserveStreams(uint64_t bytes) {
   }
   stream_bytes_ += bytes;
   metrics().stream_bytes().Set(static_cast<double>(stream_bytes_));
-  return absl::OkStatus();
+  return StreamReservation(this, bytes);
 }
 
 void StepEngine::ReleaseStreams(uint64_t bytes) {
@@ -206,6 +206,10 @@ void StepEngine::ReleaseStreams(uint64_t bytes) {
   ENGRAM_CHECK(bytes <= stream_bytes_);
   stream_bytes_ -= bytes;
   metrics().stream_bytes().Set(static_cast<double>(stream_bytes_));
+}
+
+StreamReservation::~StreamReservation() {
+  if (engine_ != nullptr) engine_->ReleaseStreams(bytes_);
 }
 
 void StepEngine::Ended(const Step& step, const absl::Status& status) {

@@ -18,6 +18,7 @@
 #include "compute/worker/metrics.h"
 #include "compute/worker/step.h"
 #include "compute/worker/step_request.h"
+#include "compute/worker/stream_reservation.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
@@ -49,6 +50,8 @@ class StepEngine {
     // max_tokens_per_step needs.
     uint64_t max_steps_in_flight = 1024;
     uint64_t max_prefetched_bytes = uint64_t{2} << 30;
+    // Streams, from their arrival until their answer has left: an answer
+    // counts as its streams do. Both are there while it is computed.
     uint64_t max_stream_bytes = uint64_t{2} << 30;
     // A longer chunk is computed in runs: bounds the memory of a run, and how
     // long a cancelled step goes on.
@@ -78,6 +81,9 @@ class StepEngine {
       StepSpec spec, absl::Time deadline,
       std::shared_ptr<StepObserver> observer);
 
+  // Takes `bytes` of max_stream_bytes. OVERLOADED.
+  absl::StatusOr<StreamReservation> ReserveStreams(uint64_t bytes);
+
   // Ends the steps whose deadline has passed. To be called every few
   // milliseconds; tests call it by hand.
   void ExpireSteps();
@@ -96,12 +102,13 @@ class StepEngine {
   // REQUIRES: SetRowSource was called; so it is once a step was admitted.
   RowSource& row_source() const;
   void RunOnHashThread(absl::AnyInvocable<void()> task);
-  absl::Status ReserveStreams(uint64_t bytes);
-  void ReleaseStreams(uint64_t bytes);
   // The step holds nothing any more.
   void Ended(const Step& step, const absl::Status& status);
 
  private:
+  friend class StreamReservation;
+
+  void ReleaseStreams(uint64_t bytes);
   absl::StatusOr<std::shared_ptr<Step>> TryBegin(
       StepSpec spec, absl::Time deadline,
       std::shared_ptr<StepObserver> observer);

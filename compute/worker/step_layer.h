@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "compute/block/row_source.h"
 #include "compute/worker/step.h"
+#include "compute/worker/stream_reservation.h"
 #include "core/base/ids.h"
 #include "engram/v1/compute.pb.h"
 
@@ -22,6 +23,7 @@ struct Step::PendingChunk {
   uint64_t token_count = 0;
   absl::Time arrived;
   uint64_t tokens_done = 0;
+  StreamReservation reserved;
   v1::LayerResult result;
 };
 

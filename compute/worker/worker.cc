@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
@@ -116,8 +117,8 @@ absl::Status Worker::Listen() {
 }
 
 Worker::~Worker() {
+  StopConnecting();
   stopping_.Notify();
-  if (connect_thread_.joinable()) connect_thread_.join();
   if (expiry_thread_.joinable()) expiry_thread_.join();
   admin_server_ = nullptr;
   if (rpc_server_ != nullptr) rpc_server_->Shutdown(absl::Now());
@@ -139,7 +140,7 @@ void Worker::Connect() {
     row_source_ =
         std::make_unique<RemoteRowSource>(table_client_.get(), &metrics_);
     engine_->SetRowSource(row_source_.get());
-    rpc_server_->SetServing(!engine_->draining());
+    rpc_server_->SetServing(true);
   }
   {
     MutexLock lock(&mutex_);
@@ -149,9 +150,13 @@ void Worker::Connect() {
 }
 
 absl::Status Worker::ConnectTables() {
-  while (!stopping()) {
+  // One gather a layer, of every step that the engine may admit.
+  const uint64_t max_gathers =
+      engine_->options().max_steps_in_flight * block_->layout().layers().size();
+  while (!leaving()) {
     auto client = TableClient::Create({.addresses = options_.table_addresses,
                                        .expected_version = version(),
+                                       .max_gathers_in_flight = max_gathers,
                                        .connect_timeout = kConnectSlice});
     if (client.ok()) {
       ENGRAM_RETURN_IF_ERROR(CheckTables((*client)->table()));
@@ -187,7 +192,7 @@ absl::Status Worker::CheckTables(const TableInfo& table) const {
 }
 
 absl::Status Worker::AwaitPartitions() {
-  while (!stopping()) {
+  while (!leaving()) {
     const absl::Status status =
         table_client_->WaitUntilComplete(absl::Now() + kConnectSlice);
     if (!absl::IsDeadlineExceeded(status)) return status;
@@ -205,7 +210,9 @@ absl::Status Worker::WaitUntilReady(absl::Time deadline) {
 }
 
 std::string Worker::NotReadyReason() const {
-  return std::string(engine_->CheckTakesSteps().message());
+  const absl::Status status = engine_->CheckTakesSteps();
+  if (status.ok() && leaving()) return "the worker is about to leave";
+  return std::string(status.message());
 }
 
 // ---- the end ----
@@ -216,8 +223,19 @@ void Worker::ExpireStepsUntilStopped() {
   }
 }
 
+void Worker::StopConnecting() {
+  leaving_.Notify();
+  if (connect_thread_.joinable()) connect_thread_.join();
+}
+
 void Worker::Drain(absl::Time deadline) {
+  StopConnecting();
   rpc_server_->SetServing(false);
+  if (engine_->ready()) {
+    spdlog::info("draining: serving on for {} while callers leave",
+                 absl::FormatDuration(options_.drain_grace));
+    absl::SleepFor(std::min(options_.drain_grace, deadline - absl::Now()));
+  }
   service_->Drain();
   rpc_server_->Shutdown(deadline);
 }

@@ -31,7 +31,7 @@ namespace engram {
 //
 //   Start: checkpoint, token map, weights -> listening (GetModel, health)
 //   in the background: table client -> every partition has a server -> ready
-//   Drain: health NOT_SERVING, steps end, server goes down
+//   Drain: health NOT_SERVING, drain_grace passes, steps end, server goes down
 //
 // Thread safety: all methods may be called concurrently; Drain once.
 class Worker {
@@ -46,6 +46,8 @@ class Worker {
     size_t compute_threads = 0;  // 0: one for each core
     uint64_t max_tokens_per_step = 4096;
     absl::Duration step_timeout = absl::Seconds(60);
+    // After a drain began: time for callers to go elsewhere.
+    absl::Duration drain_grace = absl::Seconds(2);
   };
 
   // Listening when it returns. INVALID_ARGUMENT, NOT_FOUND: checkpoint, token
@@ -63,7 +65,8 @@ class Worker {
   // will, the tables are of another version (the message names both).
   absl::Status WaitUntilReady(absl::Time deadline);
 
-  // Takes no new steps, lets those in flight end until `deadline`.
+  // Leaves in order: health says so and steps are taken on for drain_grace;
+  // then no new ones, and those in flight may end until `deadline`. Blocks.
   void Drain(absl::Time deadline);
 
  private:
@@ -78,7 +81,9 @@ class Worker {
   absl::Status AwaitPartitions();
   void ExpireStepsUntilStopped();
   std::string NotReadyReason() const;
-  bool stopping() const { return stopping_.HasBeenNotified(); }
+  // Tables are waited for no more; nothing sets health after this.
+  void StopConnecting();
+  bool leaving() const { return leaving_.HasBeenNotified(); }
 
   const Options options_;
   const std::shared_ptr<prometheus::Registry> registry_;
@@ -93,7 +98,8 @@ class Worker {
   std::unique_ptr<RpcServer> rpc_server_;
   std::unique_ptr<AdminServer> admin_server_;
 
-  Notification stopping_;
+  Notification leaving_;    // a drain began, or the end
+  Notification stopping_;   // steps need not be expired any more
   Notification connected_;  // connect_status_ is final
   mutable Mutex mutex_;
   absl::Status connect_status_ ABSL_GUARDED_BY(mutex_);

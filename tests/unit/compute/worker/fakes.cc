@@ -203,6 +203,7 @@ size_t FakeRowSource::open() const {
 // ---- StepLog ----
 
 void StepLog::OnResult(StepChunkResult result) {
+  result.reserved = {};  // as if the answer had left
   MutexLock lock(&mutex_);
   results_.push_back(std::move(result));
   changed_.NotifyAll();

@@ -190,6 +190,26 @@ TEST(ForwardSessionTest, AStepThatNeverWasIsSaidOnce) {
   EXPECT_TRUE(session->idle());
 }
 
+// However often an id was used, late streams of its last step are no error.
+TEST(ForwardSessionTest, AnIdThatIsUsedAgainStaysKnown) {
+  EngineFixture f;
+  Session session(f);
+  constexpr uint64_t kMoreThanKept = 1025;
+  const auto run = [&](uint64_t id) {
+    ASSERT_TRUE(session.Begin(id, {5}).ok());
+    ASSERT_TRUE(session.CancelStep(id).ok());
+    EXPECT_TRUE(absl::IsCancelled(session.AwaitEnd(id)));
+  };
+  for (uint64_t i = 0; i < kMoreThanKept; ++i) run(7);
+  ASSERT_TRUE(session.Layer(7, 0, 0, Streams(f.block, 1)).ok());
+  EXPECT_TRUE(session->idle());
+  for (uint64_t id = 10; id < 10 + kMoreThanKept - 2; ++id) run(id);
+  run(7);
+  run(8);
+  ASSERT_TRUE(session.Layer(7, 0, 0, Streams(f.block, 1)).ok());
+  EXPECT_TRUE(session->idle());
+}
+
 TEST(ForwardSessionTest, StepsInFlightAreLimited) {
   EngineFixture f(kWhenTold);
   Session session(f, [](auto& limits) { limits.max_steps_in_flight = 2; });
@@ -251,6 +271,25 @@ TEST(ForwardSessionTest, ReadingPausesWhileTooMuchIsHeld) {
   f.rows.Complete(1);
   session.AwaitReply();
   EXPECT_TRUE(session.AwaitEnd(1).ok());
+}
+
+TEST(ForwardSessionTest, RepliesCountAgainstTheWorkersLimitUntilTheyLeave) {
+  EngineFixture f;
+  Session session(f);
+  const std::string streams = Streams(f.block, 1);
+  const auto held = [&] { return f.metrics.stream_bytes().Value(); };
+  ASSERT_TRUE(session.Begin(1, {5}).ok());
+  ASSERT_TRUE(session.Layer(1, 0, 0, streams).ok());
+  ASSERT_TRUE(session.Layer(1, 1, 0, streams).ok());
+  session.Await([&] { return f.engine->steps_in_flight() == 0; });
+  EXPECT_EQ(held(), 2 * streams.size());
+  v1::ForwardResponse reply;
+  ASSERT_TRUE(session->TakeReply(&reply));
+  EXPECT_EQ(held(), 2 * streams.size());
+  session->ReplySent();
+  EXPECT_EQ(held(), streams.size());
+  session->Cancel();
+  EXPECT_EQ(held(), 0);
 }
 
 TEST(ForwardSessionTest, ReadingPausesWhileManyRepliesWait) {

@@ -107,6 +107,7 @@ TEST_F(ServiceTest, GetModelTellsShapesAndLimits) {
   EXPECT_EQ(model.dim(), block().config().dim);
   EXPECT_EQ(model.max_tokens_per_step(), 4096);
   EXPECT_EQ(model.max_chunk_bytes(), 1 << 20);
+  EXPECT_EQ(model.max_apply_bytes(), 60 << 20);
   EXPECT_EQ(model.step_timeout_us(), 60'000'000);
   EXPECT_EQ(model.worker_name(), "w0");
   EXPECT_TRUE(model.ready());
@@ -140,6 +141,43 @@ TEST_F(ServiceTest, ApplyStreamsMustMatchTheTokens) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(std::to_string(Streams(block(), 3).size())));
   EXPECT_EQ(rows().started(), 0);
+}
+
+TEST_F(ServiceTest, AnApplyAboveTheLimitIsTooLarge) {
+  Start();
+  v1::ApplyRequest request = MakeApply({1, 2, 3});
+  request.mutable_layers(0)->mutable_streams()->resize(kMaxApplyBytes);
+  v1::ApplyResponse response;
+  const absl::Status status = Apply(request, &response);
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kTooLarge) << status;
+  EXPECT_EQ(MetadataOf(status, "value"),
+            std::to_string(request.ByteSizeLong()));
+  EXPECT_EQ(MetadataOf(status, "limit"), std::to_string(kMaxApplyBytes));
+}
+
+TEST_F(ServiceTest, AppliesAreBoundedTogether) {
+  Start({.mode = kWhenTold, .engine = [](StepEngine::Options& options) {
+           options.max_tokens_per_step = 4;
+           options.max_stream_bytes = 1;  // raised to one float32 step's
+         }});
+  // A bf16 step's streams are half of that, and its message is more.
+  const v1::ApplyRequest request = MakeApply({1, 2, 3, 4});
+  const auto held = [&] {
+    return worker_->fixture.metrics.stream_bytes().Value();
+  };
+  absl::Status first;
+  v1::ApplyResponse first_response;
+  std::thread caller([&] { first = Apply(request, &first_response); });
+  rows().AwaitFetches(2);
+  EXPECT_EQ(held(), request.ByteSizeLong());
+  v1::ApplyResponse response;
+  const absl::Status second = Apply(request, &response);
+  EXPECT_EQ(ReasonOf(second), ErrorReason::kOverloaded) << second;
+  rows().Complete(0);
+  rows().Complete(1);
+  caller.join();
+  EXPECT_TRUE(first.ok()) << first;
+  EXPECT_TRUE(Eventually([&] { return held() == 0; }));
 }
 
 TEST_F(ServiceTest, ReasonsTravel) {

@@ -2,19 +2,25 @@
 
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/server_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "core/base/mutex.h"
 #include "core/model/checkpoint.h"
 #include "core/model/manifest.h"
 #include "core/model/token_map.h"
 #include "core/rpc/channel.h"
-#include "core/rpc/rpc_server.h"
 #include "core/wire/error_detail.h"
 #include "engram/v1/table.grpc.pb.h"
 #include "tests/testing/temp_dir.h"
@@ -26,20 +32,103 @@ namespace {
 using test::Soon;
 using ::testing::HasSubstr;
 
-// Says that it serves a table, and no more.
-class NamesATable final : public v1::TableService::Service {
+// Says that it serves a table and holds all of it; takes every gather and
+// answers none.
+class ClaimsATable final : public v1::TableService::CallbackService {
  public:
-  explicit NamesATable(v1::GetTableResponse table) : table_(std::move(table)) {}
-  grpc::Status GetTable(grpc::ServerContext* /*context*/,
-                        const v1::GetTableRequest* /*request*/,
-                        v1::GetTableResponse* response) override {
+  ClaimsATable(v1::GetTableResponse table, const std::string& address)
+      : table_(std::move(table)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~ClaimsATable() override {
+    server_->Shutdown(absl::ToChronoTime(absl::Now()));
+  }
+
+  size_t gathers() const {
+    MutexLock lock(&mutex_);
+    return gathers_;
+  }
+
+  grpc::ServerUnaryReactor* GetTable(grpc::CallbackServerContext* context,
+                                     const v1::GetTableRequest* /*request*/,
+                                     v1::GetTableResponse* response) override {
     *response = table_;
-    return grpc::Status::OK;
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  grpc::ServerWriteReactor<v1::WatchPartitionsResponse>* WatchPartitions(
+      grpc::CallbackServerContext* /*context*/,
+      const v1::WatchPartitionsRequest* /*request*/) override {
+    return new Watch(table_);
+  }
+
+  grpc::ServerUnaryReactor* Gather(grpc::CallbackServerContext* /*context*/,
+                                   const v1::GatherRequest* /*request*/,
+                                   v1::GatherResponse* /*response*/) override {
+    MutexLock lock(&mutex_);
+    ++gathers_;
+    return new EndsWhenCancelled<grpc::ServerUnaryReactor>();
   }
 
  private:
+  template <typename Reactor>
+  struct EndsWhenCancelled : Reactor {
+    void OnCancel() override { this->Finish(grpc::Status::CANCELLED); }
+    void OnDone() override { delete this; }
+  };
+
+  struct Watch final
+      : EndsWhenCancelled<
+            grpc::ServerWriteReactor<v1::WatchPartitionsResponse>> {
+    explicit Watch(const v1::GetTableResponse& table) {
+      message.set_epoch(1);
+      auto& snapshot = *message.mutable_snapshot();
+      snapshot.set_version(table.version());
+      snapshot.set_server_name(table.server_name());
+      snapshot.set_instance_id(table.instance_id());
+      for (const v1::LayerInfo& layer : table.layers()) {
+        v1::LayerPartitions& partitions = *snapshot.add_layers();
+        partitions.set_layer_id(layer.layer_id());
+        partitions.set_partition_count(1);
+        partitions.set_bitmap("\x01");
+      }
+      StartWrite(&message);
+    }
+    v1::WatchPartitionsResponse message;
+  };
+
   const v1::GetTableResponse table_;
+  mutable Mutex mutex_;
+  size_t gathers_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<grpc::Server> server_;
 };
+
+// grpc.health.v1.Health/Check through a generic call, for there are no
+// generated stubs: an empty request, the reply is {1: status}.
+bool IsServing(const std::string& address) {
+  const grpc::ByteBuffer request(nullptr, 0);
+  grpc::GenericStub stub(MakeChannel(address));
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
+                                    request, &queue);
+  call->StartCall();
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  grpc::Slice bytes;
+  return reply.DumpToSingleSlice(&bytes).ok() && bytes.size() == 2 &&
+         bytes.begin()[1] == 1;
+}
 
 class WorkerTest : public ::testing::Test {
  protected:
@@ -48,7 +137,8 @@ class WorkerTest : public ::testing::Test {
     options_ = {.checkpoint_dir = dir_.path(),
                 .table_addresses = {"unix:" + dir_.File("table")},
                 .listen = "unix:" + dir_.File("worker"),
-                .worker_name = "w7"};
+                .worker_name = "w7",
+                .drain_grace = absl::ZeroDuration()};
   }
   void WriteManifest() {
     const Checkpoint checkpoint = Checkpoint::Open(dir_.path()).value();
@@ -56,6 +146,31 @@ class WorkerTest : public ::testing::Test {
         BuildManifest(checkpoint, {}, [](uint64_t, uint64_t) {}).value();
     version_ = manifest.version();
     ASSERT_TRUE(manifest.Save(dir_.File(kManifestFileName)).ok());
+  }
+  // The checkpoint's table, in one partition a layer.
+  v1::GetTableResponse MakeTable(const std::string& version) {
+    const Checkpoint checkpoint = Checkpoint::Open(dir_.path()).value();
+    v1::GetTableResponse table;
+    table.set_version(version);
+    table.set_server_name("t0");
+    table.set_instance_id(1);
+    table.set_config_json(ConfigToJson(checkpoint.config()));
+    table.mutable_row_format()->set_code_dtype("F8_E4M3");
+    table.mutable_row_format()->set_scale_dtype("F8_E8M0");
+    table.mutable_row_format()->set_width(checkpoint.row_format().width);
+    table.mutable_row_format()->set_block_size(32);
+    table.mutable_row_format()->set_row_bytes(
+        static_cast<uint32_t>(checkpoint.row_format().row_bytes()));
+    table.set_partition_rows(uint64_t{1} << 30);
+    for (const LayerLayout& layer : checkpoint.layout().layers()) {
+      v1::LayerInfo& info = *table.add_layers();
+      info.set_layer_id(ToInt(layer.layer_id));
+      info.set_row_count(layer.row_count);
+      info.set_partition_count(1);
+    }
+    table.set_max_rows_per_gather(1000);
+    table.set_max_gathers_in_flight_per_stream(10);
+    return table;
   }
   std::string StartError() {
     const auto worker = Worker::Start(options_);
@@ -111,44 +226,78 @@ TEST_F(WorkerTest, ListensBeforeItsTablesAreThere) {
   EXPECT_EQ(ReasonOf(FromGrpcStatus(stub->Apply(&apply, {}, &applied))),
             ErrorReason::kNotReady);
   worker.Drain(absl::Now());
+  EXPECT_TRUE(absl::IsCancelled(worker.WaitUntilReady(absl::InfinitePast())));
 }
 
 TEST_F(WorkerTest, RefusesTablesOfAnotherVersion) {
   WriteManifest();
-  const Checkpoint checkpoint = Checkpoint::Open(dir_.path()).value();
-  v1::GetTableResponse table;
-  table.set_version(std::string(64, 'b'));
-  table.set_server_name("t0");
-  table.set_instance_id(1);
-  table.set_config_json(ConfigToJson(checkpoint.config()));
-  table.mutable_row_format()->set_code_dtype("F8_E4M3");
-  table.mutable_row_format()->set_scale_dtype("F8_E8M0");
-  table.mutable_row_format()->set_width(checkpoint.row_format().width);
-  table.mutable_row_format()->set_block_size(32);
-  table.mutable_row_format()->set_row_bytes(
-      static_cast<uint32_t>(checkpoint.row_format().row_bytes()));
-  table.set_partition_rows(1024);
-  for (const LayerLayout& layer : checkpoint.layout().layers()) {
-    v1::LayerInfo& info = *table.add_layers();
-    info.set_layer_id(ToInt(layer.layer_id));
-    info.set_row_count(layer.row_count);
-    info.set_partition_count(
-        static_cast<uint32_t>((layer.row_count - 1) / 1024 + 1));
-  }
-  table.set_max_rows_per_gather(1000);
-  table.set_max_gathers_in_flight_per_stream(10);
-  NamesATable service(table);
-  const auto server = RpcServer::Start(
-      {.listen = options_.table_addresses[0], .services = {&service}});
-  ASSERT_TRUE(server.ok()) << server.status();
-
+  const ClaimsATable table(MakeTable(std::string(64, 'b')),
+                           options_.table_addresses[0]);
   const auto worker = Worker::Start(options_);
   ASSERT_TRUE(worker.ok()) << worker.status();
   const absl::Status status = (*worker)->WaitUntilReady(Soon());
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(version_));
-  EXPECT_THAT(std::string(status.message()), HasSubstr(table.version()));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(64, 'b')));
   EXPECT_THAT(std::string(status.message()), HasSubstr(dir_.path()));
+}
+
+TEST_F(WorkerTest, GivesCallersTimeToLeave) {
+  WriteManifest();
+  options_.drain_grace = absl::Seconds(2);
+  const ClaimsATable table(MakeTable(version_), options_.table_addresses[0]);
+  const auto started = Worker::Start(options_);
+  ASSERT_TRUE(started.ok()) << started.status();
+  Worker& worker = **started;
+  ASSERT_TRUE(worker.WaitUntilReady(Soon()).ok());
+  EXPECT_TRUE(IsServing(worker.address()));
+
+  const absl::Time began = absl::Now();
+  std::thread drain([&] { worker.Drain(Soon()); });
+  EXPECT_TRUE(test::Eventually([&] { return !IsServing(worker.address()); }));
+  const auto stub = v1::ComputeService::NewStub(MakeChannel(worker.address()));
+  v1::ApplyResponse applied;
+  grpc::ClientContext apply;
+  const absl::Status status = FromGrpcStatus(stub->Apply(&apply, {}, &applied));
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  drain.join();
+  EXPECT_GE(absl::Now() - began, options_.drain_grace);
+}
+
+// The table client takes a gather for each layer of every step that is taken.
+TEST_F(WorkerTest, FetchesForAsManyStepsAsItTakes) {
+  constexpr size_t kStreams = 10;
+  constexpr size_t kStepsPerStream = 64;
+  WriteManifest();
+  const ClaimsATable table(MakeTable(version_), options_.table_addresses[0]);
+  const auto worker = Worker::Start(options_);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  ASSERT_TRUE((*worker)->WaitUntilReady(Soon()).ok());
+
+  const auto stub =
+      v1::ComputeService::NewStub(MakeChannel((*worker)->address()));
+  v1::ForwardRequest begin;
+  *begin.mutable_begin()->add_sequences() = test::MakeSequence({5});
+  begin.mutable_begin()->set_dtype(v1::STREAM_DTYPE_BF16);
+  begin.mutable_begin()->set_return_kind(v1::RETURN_KIND_STREAMS);
+  std::vector<grpc::ClientContext> contexts(kStreams);
+  std::vector<std::unique_ptr<
+      grpc::ClientReaderWriter<v1::ForwardRequest, v1::ForwardResponse>>>
+      streams;
+  for (grpc::ClientContext& context : contexts) {
+    streams.push_back(stub->Forward(&context));
+    for (size_t id = 0; id < kStepsPerStream; ++id) {
+      begin.set_step_id(id);
+      ASSERT_TRUE(streams.back()->Write(begin));
+    }
+  }
+  constexpr size_t kGathers = kStreams * kStepsPerStream * 2;
+  EXPECT_TRUE(test::Eventually([&] { return table.gathers() >= kGathers; }))
+      << table.gathers();
+  for (size_t i = 0; i < kStreams; ++i) {
+    contexts[i].TryCancel();
+    EXPECT_TRUE(absl::IsCancelled(FromGrpcStatus(streams[i]->Finish())));
+  }
 }
 
 }  // namespace
