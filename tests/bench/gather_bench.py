@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""The gather benchmark; tests/bench/run gather builds what it needs and starts it.
+
+Makes a checkpoint, starts a server for every contestant, lets the load driver
+(engram-bench-gather) take them in turn, and writes medians, ratios and plots.
+"""
+import argparse
+import datetime
+import itertools
+import json
+import os
+import pathlib
+import platform
+import signal
+import subprocess
+import sys
+
+import bench_plots
+import bench_report
+import bench_servers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ENGRAM_SIZES = (1, 4, 16)  # servers
+CONTESTANTS = ("engram_1", "engram_4", "engram_16", "t1", "t2", "redis", "memcached", "rocksdb", "in_process",
+               "easy_grpc", "tcp_bytes", "empty_stream", "empty_unary")
+ROWS_PER_VOCAB = 48  # two layers of 24 columns
+ROW_BYTES = 264
+# Bytes that redis and memcached use for a row, with room.
+STORE_BYTES_PER_ROW = 640
+
+FULL = dict(vocab_size=85000, rounds=5, duration_ms=400, rows=[24, 48, 1536, 6144, 49152], in_flight=[1, 4, 16],
+            ids=["uniform", "zipf_1.0"])
+QUICK = dict(FULL, vocab_size=25000, duration_ms=100, in_flight=[1, 4], ids=["uniform"])
+
+
+def parse_arguments():
+    def comma_list(kind):
+        return lambda text: [kind(word) for word in text.split(",")]
+
+    parser = argparse.ArgumentParser(prog="tests/bench/run gather", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", required=True, type=pathlib.Path, metavar="FILE", help="where the result goes")
+    parser.add_argument("--plots", type=pathlib.Path, metavar="DIR", help="also write SVG plots")
+    parser.add_argument("--quick", action="store_true", help="a smaller table, shorter turns, fewer cells")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
+    narrow = parser.add_argument_group("to look closer at a part (ratios that need more are left out)")
+    narrow.add_argument("--only", type=comma_list(str), default=list(CONTESTANTS), metavar="NAMES",
+                        help="a comma-separated list of " + ", ".join(CONTESTANTS))
+    narrow.add_argument("--rows", type=comma_list(int), metavar="LIST", help="rows a call")
+    narrow.add_argument("--in-flight", type=comma_list(int), metavar="LIST", help="gathers at a time")
+    narrow.add_argument("--ids", type=comma_list(str), metavar="LIST", help="uniform, zipf_1.0")
+    narrow.add_argument("--rounds", type=int, help="at least 5 for a result that counts")
+    narrow.add_argument("--duration-ms", type=int, help="of one contestant's turn")
+    narrow.add_argument("--vocab-size", type=int, help="48 times as many rows of 264 bytes")
+    narrow.add_argument("--checkpoint", type=pathlib.Path, metavar="DIR",
+                        help="one of `engramctl make-checkpoint --preset v41-mini`, instead of a new one")
+    arguments = parser.parse_args()
+    for key, value in (QUICK if arguments.quick else FULL).items():
+        if getattr(arguments, key) is None:
+            setattr(arguments, key, value)
+    unknown = set(arguments.only) - set(CONTESTANTS)
+    if unknown:
+        parser.error("no contestant is named " + ", ".join(sorted(unknown)))
+    return arguments
+
+
+def make_checkpoint(servers, arguments):
+    if arguments.checkpoint:
+        return arguments.checkpoint
+    checkpoint = servers.directory / "checkpoint"
+    servers.run(arguments.bin / "engramctl", "make-checkpoint", "--preset", "v41-mini", "--vocab-size",
+                arguments.vocab_size, "--seed", 1, "--out", checkpoint, seconds=1200)
+    return checkpoint
+
+
+def start_cluster(servers, arguments, checkpoint, size):
+    names = ["s%d" % i for i in range(size)]
+    members = "static:" + ",".join(name + "=127.0.0.1:0" for name in names)
+    return servers.start_all([
+        ("engram-%d-%s" % (size, name),
+         (arguments.bin / "engram-table-server", "--checkpoint", checkpoint, "--listen", "127.0.0.1:0",
+          "--server-name", name, "--members", members, "--replicas", 1, "--drain-seconds", 0))
+        for name in names])
+
+
+def start_contestants(servers, arguments, checkpoint):
+    """The contestants' specifications for the driver, their servers running."""
+    specs = []
+    clusters = {}
+    peers = {}
+
+    def wanted(name):
+        return name in arguments.only
+
+    def add(name, kind, started, **only):
+        specs.append({"name": name, "kind": kind, "addresses": [server.address for server in started],
+                      "processes": [server.pid for server in started], "scratch_dir": str(servers.directory),
+                      "only_ids": [], "only_rows": [], "only_in_flight": [], **only})
+
+    def say(what):
+        print("bench: starting " + what, file=sys.stderr)
+
+    def cluster(size):
+        if size not in clusters:
+            say("%d table server%s" % (size, "" if size == 1 else "s"))
+            clusters[size] = start_cluster(servers, arguments, checkpoint, size)
+        return clusters[size]
+
+    def peer(kind):
+        if kind not in peers:
+            say(kind)
+            peers[kind] = servers.start(kind, arguments.bin / "engram-bench-peer", "--kind", kind,
+                                        "--checkpoint", checkpoint)
+        return [peers[kind]]
+
+    for size in ENGRAM_SIZES:
+        if wanted("engram_%d" % size):
+            add("engram_%d" % size, "engram", cluster(size))
+    for kind in ("t1", "t2", "easy_grpc"):
+        if wanted(kind):
+            add(kind, kind, peer(kind))
+    if wanted("redis"):
+        say("redis")
+        add("redis", "redis", [servers.start_redis()])
+    if wanted("memcached"):
+        say("memcached")
+        add("memcached", "memcached", [servers.start_memcached(store_mb(checkpoint))])
+    for kind in ("rocksdb", "in_process"):
+        if wanted(kind):
+            add(kind, kind, [])
+    # Parts of the floor: one at a time, and an empty call is the same whatever
+    # the rows of the others.
+    if wanted("tcp_bytes"):
+        add("tcp_bytes", "tcp_bytes", peer("t1"), only_ids=["uniform"], only_in_flight=[1])
+    for kind in ("empty_stream", "empty_unary"):
+        if wanted(kind):
+            add(kind, kind, cluster(1), only_ids=["uniform"], only_in_flight=[1], only_rows=[1536])
+    return specs
+
+
+def store_mb(checkpoint):
+    table_bytes = sum(path.stat().st_size for path in checkpoint.glob("*.safetensors"))
+    return 256 + table_bytes // ROW_BYTES * STORE_BYTES_PER_ROW // 2**20
+
+
+def drive(servers, arguments, checkpoint, contestants):
+    cells = [{"ids": ids, "rows": rows, "in_flight": in_flight}
+             for ids, rows, in_flight in itertools.product(arguments.ids, arguments.rows, arguments.in_flight)]
+    spec = {"checkpoint": str(checkpoint), "rounds": arguments.rounds, "duration_ms": arguments.duration_ms,
+            "cells": cells, "contestants": contestants}
+    spec_path, out_path = servers.directory / "spec.json", servers.directory / "driver.json"
+    spec_path.write_text(json.dumps(spec))
+    turns = len(cells) * len(contestants) * (arguments.rounds + 1)
+    servers.run(arguments.bin / "engram-bench-gather", "--spec", spec_path, "--out", out_path,
+                seconds=900 + turns * (arguments.duration_ms / 1000 * 2 + 4))
+    return json.loads(out_path.read_text())
+
+
+def first_line(*command):
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return result.stdout.strip().split("\n")[0]
+
+
+def describe_machine():
+    cpuinfo = pathlib.Path("/proc/cpuinfo").read_text()
+    model = next((line.split(":", 1)[1].strip() for line in cpuinfo.split("\n") if line.startswith("model name")), "")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    huge = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return {"cpu_model": model or platform.processor(), "cores": os.cpu_count(), "memory_bytes": memory,
+            "kernel": platform.release(), "transparent_huge_pages": huge.read_text().strip() if huge.exists() else "",
+            "load_average_before": os.getloadavg()[0]}
+
+
+def describe_run(arguments):
+    return {"benchmark": "gather", "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "commit": first_line("git", "rev-parse", "HEAD"),
+            "uncommitted_changes": bool(first_line("git", "status", "--porcelain")),
+            "quick": arguments.quick, "rounds": arguments.rounds, "duration_ms": arguments.duration_ms,
+            "machine": describe_machine(),
+            "packages": {package: first_line("dpkg-query", "-W", "-f", "${Version}", package)
+                         for package in ("redis-server", "memcached", "librocksdb-dev", "libgrpc++-dev")}}
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
+    arguments = parse_arguments()
+    result = describe_run(arguments)
+    try:
+        with bench_servers.Servers() as servers:
+            checkpoint = make_checkpoint(servers, arguments)
+            contestants = start_contestants(servers, arguments, checkpoint)
+            result.update(drive(servers, arguments, checkpoint, contestants))
+    except bench_servers.StartError as error:
+        sys.exit("bench: %s" % error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    bench_report.add_medians(result)
+    result["ratios"], result["ratio_definitions"] = bench_report.ratios(result)
+    arguments.json.parent.mkdir(parents=True, exist_ok=True)
+    arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+    bench_report.print_table(result)
+    if arguments.plots:
+        bench_plots.write_all(result, arguments.plots)
+    errors = [cell for cell in result["cells"] if cell["error"]]
+    for cell in errors:
+        print("FAILED %(contestant)s, %(ids)s, %(rows)d rows, %(in_flight)d in flight: %(error)s" % cell)
+    sys.exit(1 if errors else 0)
+
+
+if __name__ == "__main__":
+    main()
