@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "core/rpc/metric_families.h"
+
 namespace engram {
 namespace {
 
@@ -14,22 +16,6 @@ prometheus::Histogram::BucketBoundaries SecondsBuckets() {
   prometheus::Histogram::BucketBoundaries bounds;
   for (double bound = 1e-5; bound < 100; bound *= 2) bounds.push_back(bound);
   return bounds;
-}
-
-prometheus::Counter& AddCounter(prometheus::Registry& registry,
-                                const std::string& name,
-                                const std::string& help) {
-  return prometheus::BuildCounter()
-      .Name(name)
-      .Help(help)
-      .Register(registry)
-      .Add({});
-}
-
-prometheus::Gauge& AddGauge(prometheus::Registry& registry,
-                            const std::string& name, const std::string& help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(
-      {});
 }
 
 }  // namespace

@@ -5,28 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/rpc/metric_families.h"
 
 namespace engram {
 namespace {
 
 constexpr std::array<const char*, kTableMethodCount> kMethodNames = {
     "GetTable", "Gather", "GatherStream", "WatchPartitions"};
-
-prometheus::Gauge& AddGauge(prometheus::Registry& registry,
-                            const std::string& name, const std::string& help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(
-      {});
-}
-
-prometheus::Counter& AddCounter(prometheus::Registry& registry,
-                                const std::string& name,
-                                const std::string& help) {
-  return prometheus::BuildCounter()
-      .Name(name)
-      .Help(help)
-      .Register(registry)
-      .Add({});
-}
 
 std::vector<prometheus::Gauge*> AddLayerGauges(prometheus::Registry& registry,
                                                absl::Span<const LayerId> layers,
