@@ -1,14 +1,11 @@
 #include "core/rpc/rpc_server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,63 +14,16 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/address.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/health_service.h"
+#include "core/rpc/reflection_service.h"
 #include "core/rpc/socket_probe.h"
 
 namespace engram {
 namespace {
 
 constexpr absl::string_view kUnixPrefix = "unix:";
-constexpr int kMaxBlockingThreads = 16;
 
-class RpcServerImpl final : public RpcServer {
- public:
-  RpcServerImpl(std::unique_ptr<grpc::Server> server, std::string address,
-                std::vector<std::string> health_names)
-      : server_(std::move(server)),
-        address_(std::move(address)),
-        health_names_(std::move(health_names)) {
-    SetServing(false);
-  }
-
-  ~RpcServerImpl() override { Shutdown(absl::InfinitePast()); }
-
-  const std::string& address() const override { return address_; }
-
-  void SetServing(bool serving) override {
-    grpc::HealthCheckServiceInterface* health =
-        server_->GetHealthCheckService();
-    health->SetServingStatus("", serving);
-    for (const std::string& name : health_names_) {
-      health->SetServingStatus(name, serving);
-    }
-  }
-
-  void Shutdown(absl::Time deadline) override {
-    {
-      MutexLock lock(&mutex_);
-      if (shut_down_) return;
-      shut_down_ = true;
-    }
-    const absl::Time earliest = absl::Now();
-    server_->Shutdown(absl::ToChronoTime(std::max(deadline, earliest)));
-  }
-
- private:
-  const std::unique_ptr<grpc::Server> server_;
-  const std::string address_;
-  const std::vector<std::string> health_names_;
-  Mutex mutex_;
-  bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
-};
-
-// Once a process: both are switches for all servers built later.
-void EnableHealthAndReflection() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  });
-}
+using ServerQueues = std::vector<std::unique_ptr<grpc::ServerCompletionQueue>>;
 
 void SetLimits(grpc::ServerBuilder& builder,
                const RpcServer::Options& options) {
@@ -81,8 +31,6 @@ void SetLimits(grpc::ServerBuilder& builder,
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   grpc::ResourceQuota quota("engram");
   quota.Resize(options.memory_quota_bytes);
-  // Reflection, the only service here that takes a thread for each call.
-  quota.SetMaxThreads(kMaxBlockingThreads);
   builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
@@ -97,38 +45,129 @@ void SetLimits(grpc::ServerBuilder& builder,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
 }
 
+void ShutDownUnused(grpc::CompletionQueue& queue) {
+  queue.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue.Next(&tag, &ok)) {
+  }
+}
+
+bool IsUnix(const std::string& listen) {
+  return absl::StartsWith(listen, kUnixPrefix);
+}
+
 std::string WithPort(const std::string& listen, int port) {
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
+// What reflection lists.
+std::vector<std::string> WithOwnServices(std::vector<std::string> names) {
+  names.push_back(grpc::health::v1::Health::service_full_name());
+  names.push_back(
+      grpc::reflection::v1alpha::ServerReflection::service_full_name());
+  return names;
+}
+
+class RpcServerImpl final : public RpcServer {
+ public:
+  explicit RpcServerImpl(Options options)
+      : options_(std::move(options)),
+        health_(options_.service_names),
+        reflection_(WithOwnServices(options_.service_names)) {
+    if (options_.queues.empty()) options_.queues.emplace_back();
+  }
+
+  ~RpcServerImpl() override {
+    if (server_ != nullptr) Shutdown(absl::InfinitePast());
+  }
+
+  absl::Status Start();
+
+  const std::string& address() const override { return address_; }
+
+  void SetServing(bool serving) override { health_.SetServing(serving); }
+
+  void Shutdown(absl::Time deadline) override {
+    {
+      MutexLock lock(&mutex_);
+      if (shut_down_) return;
+      shut_down_ = true;
+    }
+    health_.EndWatches();
+    const absl::Time earliest = absl::Now();
+    // The loops serve on: only they let the calls end.
+    server_->Shutdown(absl::ToChronoTime(std::max(deadline, earliest)));
+    for (const std::unique_ptr<QueueLoop>& loop : loops_) loop->Stop();
+  }
+
+ private:
+  void Serve(ServerQueues queues);
+
+  Options options_;
+  HealthService health_;
+  ReflectionService reflection_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+  std::vector<std::unique_ptr<QueueLoop>> loops_;
+  Mutex mutex_;
+  bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+absl::Status RpcServerImpl::Start() {
+  grpc::ServerBuilder builder;
+  SetLimits(builder, options_);
+  int port = 0;
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterService(&health_);
+  builder.RegisterService(&reflection_);
+  for (grpc::Service* service : options_.services) {
+    builder.RegisterService(service);
+  }
+  ServerQueues queues;
+  for (size_t i = 0; i < options_.queues.size(); ++i) {
+    queues.push_back(builder.AddCompletionQueue());
+  }
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) {
+    for (const auto& queue : queues) ShutDownUnused(*queue);
+    return absl::UnavailableError(absl::StrCat("cannot listen on ",
+                                               options_.listen, ": ",
+                                               WhyNotBound(options_.listen)));
+  }
+  address_ = IsUnix(options_.listen) ? options_.listen
+                                     : WithPort(options_.listen, port);
+  Serve(std::move(queues));
+  return absl::OkStatus();
+}
+
+void RpcServerImpl::Serve(ServerQueues queues) {
+  for (size_t i = 0; i < queues.size(); ++i) {
+    grpc::ServerCompletionQueue& queue = *queues[i];
+    QueueLoop& loop = *loops_.emplace_back(
+        std::make_unique<QueueLoop>(std::move(queues[i]), options_.queues[i]));
+    if (i == 0) {
+      health_.Serve(loop, queue);
+      reflection_.Serve(loop, queue);
+    }
+    if (options_.queue_service != nullptr) {
+      options_.queue_service->Serve(loop, queue);
+    }
+  }
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(Options options) {
   ENGRAM_RETURN_IF_ERROR(CheckAddress(options.listen));
-  const bool is_unix = absl::StartsWith(options.listen, kUnixPrefix);
-  if (is_unix) {
+  if (IsUnix(options.listen)) {
     ENGRAM_RETURN_IF_ERROR(
         CheckUnixPathIsFree(options.listen.substr(kUnixPrefix.size())));
   }
-  EnableHealthAndReflection();
-  grpc::ServerBuilder builder;
-  SetLimits(builder, options);
-  int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
-                           &port);
-  for (grpc::Service* service : options.services) {
-    builder.RegisterService(service);
-  }
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ",
-                                               options.listen, ": ",
-                                               WhyNotBound(options.listen)));
-  }
-  std::string address =
-      is_unix ? options.listen : WithPort(options.listen, port);
-  return std::make_unique<RpcServerImpl>(std::move(server), std::move(address),
-                                         std::move(options.health_names));
+  auto server = std::make_unique<RpcServerImpl>(std::move(options));
+  ENGRAM_RETURN_IF_ERROR(server->Start());
+  return server;
 }
 
 }  // namespace engram

@@ -11,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/queue_loop.h"
+#include "core/rpc/queue_service.h"
 
 namespace engram {
 
@@ -24,8 +26,13 @@ class RpcServer {
     std::string listen;  // host:port (port 0 takes a free one) or unix:PATH
     // Caller's; must outlive the server.
     std::vector<grpc::Service*> services;
-    // Health is kept for "" and for each of these.
-    std::vector<std::string> health_names;
+    // Their full names, for reflection; health is kept for each and for "".
+    std::vector<std::string> service_names;
+    // Completion queues, each with its own threads: what `queue_service` takes
+    // calls from and, on the first, health and reflection. None: one queue with
+    // one thread.
+    std::vector<QueueLoop::Options> queues;
+    QueueService* queue_service = nullptr;        // as `services`; null: none
     int max_receive_bytes = kMaxMessageBytes;     // of one message
     size_t memory_quota_bytes = size_t{1} << 30;  // gRPC's own buffers
   };

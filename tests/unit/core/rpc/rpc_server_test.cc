@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/queue_calls.h"
 #include "engram/v1/table.grpc.pb.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temp_dir.h"
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Serve(NamedService& service,
                                                  const std::string& listen) {
   return RpcServer::Start({.listen = listen,
                            .services = {&service},
-                           .health_names = {"engram.v1.TableService"}});
+                           .service_names = {"engram.v1.TableService"}});
 }
 
 void SetDeadline(grpc::ClientContext& context) {
@@ -55,37 +55,6 @@ std::string NameServedAt(const std::string& address) {
       stub->GetTable(&context, v1::GetTableRequest(), &response);
   return status.ok() ? response.server_name() : status.error_message();
 }
-
-// grpc.health.v1.Health/Check through a generic call, for there are no
-// generated stubs: the request is {1: service}, the reply {1: status}.
-int HealthOf(const std::string& address, const std::string& service) {
-  std::string request = "\x0a";
-  request += static_cast<char>(service.size());
-  request += service;
-  grpc::Slice slice(request);
-  const grpc::ByteBuffer buffer(&slice, 1);
-  grpc::GenericStub stub(MakeChannel(address));
-  grpc::ClientContext context;
-  context.set_wait_for_ready(true);
-  SetDeadline(context);
-  grpc::CompletionQueue queue;
-  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
-                                    buffer, &queue);
-  call->StartCall();
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  call->Finish(&reply, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  if (!status.ok()) return -static_cast<int>(status.error_code());
-  grpc::Slice bytes;
-  if (!reply.DumpToSingleSlice(&bytes).ok() || bytes.size() != 2) return -100;
-  return bytes.begin()[1];
-}
-
-constexpr int kServing = 1;
-constexpr int kNotServing = 2;
 
 TEST(RpcServerTest, TakesAFreePortAndTellsIt) {
   NamedService service;
@@ -148,22 +117,6 @@ TEST(RpcServerTest, SaysWhyAnAddressCannotBeBound) {
       IsError(absl::StatusCode::kInvalidArgument, HasSubstr("no-port")));
 }
 
-TEST(RpcServerTest, HealthFollowsSetServing) {
-  NamedService service;
-  const auto server = Serve(service, "127.0.0.1:0");
-  ASSERT_THAT(server, IsOk());
-  const std::string& address = (*server)->address();
-  EXPECT_EQ(HealthOf(address, ""), kNotServing);
-  EXPECT_EQ(HealthOf(address, "engram.v1.TableService"), kNotServing);
-  (*server)->SetServing(true);
-  EXPECT_EQ(HealthOf(address, ""), kServing);
-  EXPECT_EQ(HealthOf(address, "engram.v1.TableService"), kServing);
-  EXPECT_EQ(HealthOf(address, "no.such.Service"),
-            -static_cast<int>(grpc::StatusCode::NOT_FOUND));
-  (*server)->SetServing(false);
-  EXPECT_EQ(HealthOf(address, ""), kNotServing);
-}
-
 TEST(RpcServerTest, RefusesMessagesAboveTheLimit) {
   NamedService service;
   const auto server = RpcServer::Start({.listen = "127.0.0.1:0",
@@ -183,61 +136,45 @@ TEST(RpcServerTest, RefusesMessagesAboveTheLimit) {
   EXPECT_EQ(NameServedAt((*server)->address()), "here");
 }
 
-// A stream of grpc.reflection that was asked something and stays open.
-class ReflectionStream {
+// Answers GetTable on the first queue that asks for a call.
+class QueuedService final : public v1::TableService::WithAsyncMethod_GetTable<
+                                v1::TableService::Service>,
+                            public QueueService {
  public:
-  explicit ReflectionStream(const std::string& address)
-      : stub_(MakeChannel(address)) {
-    SetDeadline(context_);
-    call_ = stub_.PrepareCall(
-        &context_,
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-        &queue_);
-    call_->StartCall(nullptr);
-    if (!Next()) return;
-    grpc::Slice slice("\x3a\x00", 2);  // list_services: ""
-    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
-    if (!Next()) return;
-    grpc::ByteBuffer reply;
-    call_->Read(&reply, nullptr);
-    answered_ = Next();
-  }
-  ~ReflectionStream() {
-    context_.TryCancel();
-    grpc::Status status;
-    call_->Finish(&status, nullptr);
-    Next();
+  void Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) override {
+    ++queues_served_;
+    UnaryCall<v1::GetTableRequest, v1::GetTableResponse>::Await(
+        loop,
+        {.ask =
+             [this, &queue](auto* context, auto* request, auto* writer,
+                            void* tag) {
+               RequestGetTable(context, request, writer, &queue, &queue, tag);
+             },
+         .answer =
+             [](const v1::GetTableRequest&, v1::GetTableResponse& response) {
+               response.set_server_name("queue");
+               return grpc::Status::OK;
+             }});
   }
 
-  bool answered() const { return answered_; }
+  int queues_served() const { return queues_served_; }
 
  private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-
-  grpc::GenericStub stub_;
-  grpc::ClientContext context_;
-  grpc::CompletionQueue queue_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
-  bool answered_ = false;
+  int queues_served_ = 0;
 };
 
-TEST(RpcServerTest, StreamsOfReflectionAreBounded) {
-  NamedService service;
-  const auto server = Serve(service, "127.0.0.1:0");
+TEST(RpcServerTest, ServesEachQueue) {
+  QueuedService service;
+  const auto server =
+      RpcServer::Start({.listen = "127.0.0.1:0",
+                        .services = {&service},
+                        .queues = {{.thread_count = 2}, {.thread_count = 1}},
+                        .queue_service = &service});
   ASSERT_THAT(server, IsOk());
-  std::vector<std::unique_ptr<ReflectionStream>> streams;
-  int answered = 0;
-  for (int i = 0; i < 24; ++i) {
-    streams.push_back(std::make_unique<ReflectionStream>((*server)->address()));
-    if (streams.back()->answered()) ++answered;
+  EXPECT_EQ(service.queues_served(), 2);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(NameServedAt((*server)->address()), "queue");
   }
-  EXPECT_GT(answered, 0);
-  EXPECT_LE(answered, 16);
-  EXPECT_EQ(NameServedAt((*server)->address()), "here");
 }
 
 TEST(RpcServerTest, ShutdownIsIdempotent) {
