@@ -8,6 +8,7 @@
 #include "core/base/build_info.h"
 #include "core/base/flag_checks.h"
 #include "core/base/log.h"
+#include "core/base/malloc_tuning.h"
 #include "core/rpc/shutdown_signal.h"
 #include "table_server/server.h"
 
@@ -55,8 +56,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--load-threads", server.load_threads, "0: one for each core")
       ->check(WholeNumber(0, 1024))
       ->capture_default_str();
+  app.add_option("--rpc-threads", server.rpc_threads,
+                 "Threads that serve gathers; 0: one for each core")
+      ->check(WholeNumber(0, 1024))
+      ->capture_default_str();
   app.add_option("--worker-threads", server.worker_threads,
-                 "Threads that gather rows; 0: one for each core")
+                 "Threads that gather rows; 0: the RPC threads do")
       ->check(WholeNumber(0, 1024))
       ->capture_default_str();
   app.add_option("--max-inflight-gathers", server.limits.max_gathers_in_flight,
@@ -114,6 +119,7 @@ int Run(TableServer::Options options, const ShutdownSignal& signal) {
 int main(int argc, char** argv) {
   const ShutdownSignal signal;
   engram::InitLogging("engram-table-server");
+  engram::TuneMallocForLargeMessages();
   CLI::App app("Serves rows of the Engram tables over gRPC.");
   Flags flags;
   AddFlags(app, flags);

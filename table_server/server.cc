@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/notification.h"
+#include "core/base/numa.h"
 #include "core/base/progress.h"
 #include "core/base/status_macros.h"
 #include "core/model/config.h"
@@ -143,6 +144,22 @@ std::vector<LayerId> LayerIdsOf(const Manifest& manifest) {
   return ids;
 }
 
+// One thread a queue: a connection is then served by one thread, which never
+// waits for another one that holds the connection. Each stays on one NUMA node.
+std::vector<QueueLoop::Options> QueuesOf(const TableServer::Options& options) {
+  const size_t threads =
+      options.rpc_threads > 0
+          ? options.rpc_threads
+          : std::max<size_t>(1, std::thread::hardware_concurrency());
+  const NumaTopology topology = ThisNumaTopology();
+  const size_t node_count = topology.nodes.size();
+  std::vector<QueueLoop::Options> queues(threads);
+  for (size_t i = 0; i < queues.size(); ++i) {
+    if (node_count > 1) queues[i].cpus = topology.nodes[i % node_count].cpus;
+  }
+  return queues;
+}
+
 class TableServerImpl final : public TableServer {
  public:
   TableServerImpl(Options options, TableSource source,
@@ -214,7 +231,9 @@ absl::Status TableServerImpl::Start() {
       rpc_,
       RpcServer::Start({.listen = options_.listen,
                         .services = {service_.get()},
-                        .health_names = {kServiceName},
+                        .service_names = {kServiceName},
+                        .queues = QueuesOf(options_),
+                        .queue_service = service_.get(),
                         .max_receive_bytes = service_->max_request_bytes()}));
   ENGRAM_RETURN_IF_ERROR(StartAdmin());
   loading_thread_ = std::thread([this] { Load(); });
@@ -232,8 +251,12 @@ absl::Status TableServerImpl::MakeTier() {
     return absl::OkStatus();
   }
   ENGRAM_RETURN_IF_ERROR(CheckMemoryFor(options_, manifest, owned_));
+  const std::vector<int> nodes = ThisNumaTopology().NodesWithMemory();
+  if (nodes.size() > 1) {
+    spdlog::info("rows are spread over {} NUMA nodes", nodes.size());
+  }
   ENGRAM_ASSIGN_OR_RETURN(std::unique_ptr<HostTier> tier,
-                          HostTier::Create(manifest, owned_));
+                          HostTier::Create(manifest, owned_, nodes));
   metrics_.gauges().memory_bytes->Set(
       static_cast<double>(tier->memory_bytes()));
   host_tier_ = tier.get();

@@ -37,7 +37,8 @@ class TableServer {
     std::vector<LayerId> layers;  // to serve; empty: all
 
     size_t load_threads = 0;    // 0: one for each core
-    size_t worker_threads = 0;  // 0: one for each core
+    size_t rpc_threads = 0;     // 0: one for each core
+    size_t worker_threads = 0;  // of gathers; 0: the rpc threads gather
     ServiceLimits limits;
     // After a drain began: time for clients to go elsewhere, then for calls
     // under way to end.

@@ -2,76 +2,106 @@
 
 #include <utility>
 
+#include "absl/time/time.h"
 #include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
-#include "core/wire/gather_crc.h"
-#include "table_server/gather/call_guard.h"
+#include "core/wire/piece_writer.h"
+#include "table_server/service/messages.h"
 
 namespace engram {
 
-grpc::ServerUnaryReactor* GatherCall::Start(
-    ServiceContext& service, grpc::CallbackServerContext& context,
-    const v1::GatherRequest& request, v1::GatherResponse& response) {
-  auto* call = new GatherCall(service, absl::FromChrono(context.deadline()),
-                              request, response);
-  const absl::Status admitted = call->Admit();
-  if (!admitted.ok()) call->End(admitted);
-  return call;
+void GatherCall::Await(const CallSource& source) {
+  auto* const call = new GatherCall(source);
+  source.rpc->RequestGather(&call->context_, &call->request_, &call->writer_,
+                            source.queue, source.queue, call->arrived_.tag());
 }
 
-GatherCall::GatherCall(ServiceContext& service, absl::Time deadline,
-                       const v1::GatherRequest& request,
-                       v1::GatherResponse& response)
-    : service_(service),
-      arrived_(service.clock.Now()),
-      deadline_(deadline),
-      request_(request),
-      response_(response) {}
+GatherCall::GatherCall(const CallSource& source)
+    : source_(source), service_(*source.service) {
+  context_.AsyncNotifyWhenDone(call_ended_.tag());
+}
 
-absl::Status GatherCall::Admit() {
-  if (!service_.accepting.load()) return service_.DrainingError();
-  ENGRAM_RETURN_IF_ERROR(CheckLayerCount(request_.layers_size()));
-  const uint64_t rows = RowCountOf(request_);
-  // What is too large for a gather is for Run to refuse; it holds no reply.
+void GatherCall::OnArrived(bool ok) {
+  if (!ok) {  // the server shuts down; no call has begun
+    delete this;
+    return;
+  }
+  Await(source_);
+  const absl::Status status = Begin();
+  if (!status.ok()) return Finish(status);
+  Continue();
+}
+
+absl::Status GatherCall::Begin() {
+  v1::GatherRequest request;
+  ENGRAM_RETURN_IF_ERROR(ParseMessage(request_, request));
+  const uint64_t rows = RowCountOf(request);
+  // What is too large is for the gather to refuse; it holds no reply.
   const uint64_t reply_rows = rows > service_.gatherer.max_rows() ? 0 : rows;
-  ENGRAM_ASSIGN_OR_RETURN(
-      ticket_,
-      service_.admission.Enter(request_.SpaceUsedLong() +
-                               reply_rows * service_.gatherer.row_bytes()));
-  if (!service_.pool.TryAdd([this] { End(Run()); })) {
-    return WithRetryAfter(
-        MakeError(ErrorReason::kOverloaded, "the queue of gathers is full"),
-        service_.limits.retry_after);
-  }
+  const uint64_t reply_bytes = reply_rows * service_.gatherer.row_bytes();
+  ENGRAM_ASSIGN_OR_RETURN(Admission::Ticket ticket,
+                          service_.Admit(request, reply_bytes, reply_bytes));
+  task_.emplace(service_, TableMethod::kGather, std::move(request),
+                std::move(ticket), absl::FromChrono(context_.deadline()));
   return absl::OkStatus();
 }
 
-absl::Status GatherCall::Run() {
-  const CallGuard guard(deadline_, cancelled_, service_.clock);
-  const std::vector<LayerRowIds> layers = RowIdsOf(request_);
-  ENGRAM_RETURN_IF_ERROR(service_.gatherer.Gather(
-      request_.version(), layers, guard, *response_.mutable_rows()));
-  reply_bytes_ = response_.rows().size();
-  response_.set_version(service_.manifest.version());
-  if (request_.want_crc32c()) {
-    GatherCrc crc = StartCrc(response_.version(), layers);
-    crc.AddRows(absl::MakeConstSpan(
-        reinterpret_cast<const std::byte*>(response_.rows().data()),
-        response_.rows().size()));
-    response_.set_crc32c(crc.value());
+void GatherCall::Continue() {
+  if (task_->small() && service_.MayGatherHere(*source_.loop)) {
+    return RunPiece();
   }
-  return absl::OkStatus();
+  const absl::Status status =
+      service_.Schedule(*source_.loop, [this] { RunPiece(); });
+  if (!status.ok()) Finish(status);
 }
 
-void GatherCall::End(const absl::Status& status) {
+void GatherCall::RunPiece() {
+  if (cancelled_.load()) task_->Cancel();
+  absl::StatusOr<GatherTask::Piece> piece = task_->Next();
+  if (!piece.ok()) return Finish(piece.status());
+  pieces_.push_back(std::move(piece->buffer));
+  if (piece->last) return FinishWithRows();
+  Continue();
+}
+
+void GatherCall::FinishWithRows() {
+  size_t rows_bytes = 0;
+  for (ReplyBuffer& piece : pieces_) rows_bytes += piece.rows().size();
+  const Framing framing = FrameResponse(
+      rows_bytes, task_->end(), pieces_.front().head(), pieces_.back().tail());
+  std::vector<grpc::Slice> slices;
+  slices.reserve(pieces_.size());
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const bool last = i + 1 == pieces_.size();
+    slices.push_back(std::move(pieces_[i])
+                         .Release({.before = i == 0 ? framing.before : 0,
+                                   .after = last ? framing.after : 0}));
+  }
+  pieces_.clear();
+  writer_.Finish(grpc::ByteBuffer(slices.data(), slices.size()),
+                 grpc::Status::OK, finished_.tag());
+}
+
+void GatherCall::Finish(const absl::Status& status) {
   code_ = status.code();
-  Finish(ToGrpcStatus<grpc::Status>(status));
+  pieces_.clear();
+  writer_.FinishWithError(ToGrpcStatus<grpc::Status>(status), finished_.tag());
 }
 
-void GatherCall::OnDone() {
-  service_.metrics.GatherEnded(
-      TableMethod::kGather, code_, service_.clock.Now() - arrived_,
-      reply_bytes_ / service_.gatherer.row_bytes(), reply_bytes_);
+void GatherCall::OnFinished(bool) { EventEnded(); }
+
+void GatherCall::OnCallEnded(bool) {
+  if (context_.IsCancelled()) cancelled_.store(true);
+  EventEnded();
+}
+
+void GatherCall::EventEnded() {
+  if (events_left_.fetch_sub(1) > 1) return;
+  if (task_.has_value()) {
+    task_->Record(code_);
+  } else {
+    service_.metrics.CallEnded(TableMethod::kGather, code_);
+  }
   delete this;
 }
 

@@ -2,49 +2,60 @@
 #define ENGRAM_TABLE_SERVER_SERVICE_GATHER_CALL_H_
 
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/support/async_unary_call.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <atomic>
-#include <string>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "engram/v1/table.pb.h"
-#include "table_server/service/admission.h"
-#include "table_server/service/service_context.h"
+#include "core/rpc/queue_loop.h"
+#include "table_server/service/call_source.h"
+#include "table_server/service/gather_task.h"
+#include "table_server/service/reply_buffers.h"
 
 namespace engram {
 
-// One unary Gather: admitted on gRPC's thread, gathered on the worker pool.
+// One unary Gather on a completion queue. Rows are gathered piece by piece, so
+// that others get their turn, and sent as one message made of the pieces.
 // Deletes itself when the call is done.
-class GatherCall final : public grpc::ServerUnaryReactor {
+class GatherCall final {
  public:
-  // REQUIRES: `context` outlives the call.
-  static grpc::ServerUnaryReactor* Start(ServiceContext& service,
-                                         grpc::CallbackServerContext& context,
-                                         const v1::GatherRequest& request,
-                                         v1::GatherResponse& response);
-
-  void OnCancel() override { cancelled_.store(true); }
-  void OnDone() override;
+  // Asks gRPC for the next call of `source`; that one asks for the next.
+  static void Await(const CallSource& source);
 
  private:
-  GatherCall(ServiceContext& service, absl::Time deadline,
-             const v1::GatherRequest& request, v1::GatherResponse& response);
+  explicit GatherCall(const CallSource& source);
 
-  absl::Status Admit();
-  absl::Status Run();
-  void End(const absl::Status& status);
+  void OnArrived(bool ok);
+  void OnFinished(bool ok);
+  // The caller is gone, or all is over.
+  void OnCallEnded(bool ok);
 
+  absl::Status Begin();
+  // Gathers one piece and goes on as may be.
+  void RunPiece();
+  void Continue();
+  void FinishWithRows();
+  void Finish(const absl::Status& status);
+  void EventEnded();
+
+  const CallSource source_;
   ServiceContext& service_;
-  const absl::Time arrived_;
-  const absl::Time deadline_;
-  const v1::GatherRequest& request_;
-  v1::GatherResponse& response_;
+  MemberEvent<GatherCall, &GatherCall::OnArrived> arrived_{this};
+  MemberEvent<GatherCall, &GatherCall::OnFinished> finished_{this};
+  MemberEvent<GatherCall, &GatherCall::OnCallEnded> call_ended_{this};
+  grpc::ServerContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&context_};
+
+  std::atomic<int> events_left_{2};  // finished_ and call_ended_
   std::atomic<bool> cancelled_{false};
-  Admission::Ticket ticket_;  // held until the reply has left
-  absl::StatusCode code_ = absl::StatusCode::kUnknown;
-  uint64_t reply_bytes_ = 0;
+  // Of whoever runs the call's next step: there is one at a time.
+  std::optional<GatherTask> task_;
+  std::vector<ReplyBuffer> pieces_;
+  absl::StatusCode code_ = absl::StatusCode::kOk;
 };
 
 }  // namespace engram

@@ -7,27 +7,68 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
+#include "core/wire/piece_writer.h"
+#include "table_server/service/messages.h"
 
 namespace engram {
+namespace {
 
-GatherStream::Reactor* GatherStream::Start(
-    ServiceContext& service, const grpc::CallbackServerContext& context) {
-  std::shared_ptr<GatherStream> stream(
-      new GatherStream(service, absl::FromChrono(context.deadline())));
+absl::Time DeadlineOf(uint64_t timeout_us, absl::Time now,
+                      absl::Time stream_deadline) {
+  if (timeout_us == 0) return stream_deadline;
+  constexpr uint64_t kMaxTimeoutUs = uint64_t{1} << 50;  // 35 years
+  return std::min(stream_deadline, now + absl::Microseconds(std::min(
+                                             timeout_us, kMaxTimeoutUs)));
+}
+
+grpc::ByteBuffer ToMessage(uint64_t call_id, GatherTask::Piece piece,
+                           const GatherTask& task) {
+  const ReplyEnd end = task.end();
+  const Framing framing = FramePiece(call_id, piece.buffer.rows().size(),
+                                     piece.last ? &end : nullptr,
+                                     piece.buffer.head(), piece.buffer.tail());
+  const grpc::Slice slice = std::move(piece.buffer).Release(framing);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+}  // namespace
+
+void GatherStream::Await(const CallSource& source) {
+  std::shared_ptr<GatherStream> stream(new GatherStream(source));
   stream->self_ = stream;
-  if (!service.streams.Add(stream)) {
-    MutexLock lock(&stream->mutex_);
-    stream->Abandon(WithRetryAfter(
-        MakeError(ErrorReason::kOverloaded,
-                  absl::StrCat("the limit of ", service.streams.limit(),
-                               " streams is reached")),
-        service.limits.retry_after));
-  } else if (!service.accepting.load()) {
-    // After Add: a drain that began meanwhile stops what it finds there.
-    stream->Stop();
+  source.rpc->RequestGatherStream(&stream->context_, &stream->stream_,
+                                  source.queue, source.queue,
+                                  stream->arrived_.tag());
+}
+
+GatherStream::GatherStream(const CallSource& source)
+    : source_(source), service_(*source.service) {
+  context_.AsyncNotifyWhenDone(call_ended_.tag());
+}
+
+void GatherStream::OnArrived(bool ok) {
+  if (!ok) {  // the server shuts down; no call has begun
+    const std::shared_ptr<GatherStream> self = std::move(self_);
+    return;
   }
-  stream->Advance();
-  return stream.get();
+  Await(source_);
+  Begin();
+  EventEnded();
+}
+
+void GatherStream::Begin() {
+  if (!service_.streams.Add(shared_from_this())) {
+    MutexLock lock(&mutex_);
+    Abandon(WithRetryAfter(
+        MakeError(ErrorReason::kOverloaded,
+                  absl::StrCat("the limit of ", service_.streams.limit(),
+                               " streams is reached")),
+        service_.limits.retry_after));
+  } else if (!service_.accepting.load()) {
+    // After Add: a drain that began meanwhile stops what it finds there.
+    return Stop();
+  }
+  Advance();
 }
 
 void GatherStream::Stop() {
@@ -40,57 +81,85 @@ void GatherStream::Stop() {
   Advance();
 }
 
-void GatherStream::DropExpired() {
-  std::vector<std::pair<std::shared_ptr<StreamCall>, absl::Status>> dropped;
+void GatherStream::Expire() {
+  std::vector<std::pair<CallPtr, absl::Status>> dropped;
   {
     MutexLock lock(&mutex_);
     // The gather that the pump holds is not queued: it looks for itself.
-    for (const auto& call : turns_) {
-      absl::Status status = call->CheckAwaited();
-      if (!status.ok()) dropped.emplace_back(call, std::move(status));
+    for (auto* turns : {&small_turns_, &large_turns_}) {
+      std::erase_if(*turns, [&](const CallPtr& call) {
+        absl::Status status = call->task->CheckAwaited();
+        if (status.ok()) return false;
+        dropped.emplace_back(call, std::move(status));
+        return true;
+      });
     }
-    for (const auto& [call, status] : dropped) {
-      std::erase(turns_, call);
-      calls_.erase(call->id());
-      outgoing_.push_back(StreamError(call->id(), status));
-    }
+    if (dropped.empty()) return;
+    for (const auto& [call, status] : dropped) calls_.erase(call->id);
+    ++expiring_;
   }
-  for (const auto& [call, status] : dropped) call->Record(status.code());
-}
-
-void GatherStream::OnReadDone(bool ok) {
-  v1::GatherStreamRequest request;
+  // Told only once what they held is free again.
+  for (const auto& [call, status] : dropped) {
+    call->task->Record(status.code());
+    call->task.reset();
+  }
   {
     MutexLock lock(&mutex_);
-    reading_ = false;
-    if (!ok) no_more_reads_ = true;
-    if (ok) request.Swap(&incoming_);
+    --expiring_;
+    for (const auto& [call, status] : dropped) {
+      if (!abandoned_) outgoing_.push_back(StreamError(call->id, status));
+    }
   }
-  if (ok) Handle(std::move(request));
   Advance();
 }
 
-void GatherStream::OnWriteDone(bool ok) {
+void GatherStream::OnRead(bool ok) {
+  v1::GatherStreamRequest request;
+  absl::Status parsed;
+  if (ok) parsed = ParseMessage(incoming_, request);
+  incoming_.Clear();
+  if (ok && parsed.ok()) Handle(std::move(request));
   {
     MutexLock lock(&mutex_);
-    writing_ = false;
+    // Not before: messages are handled in their order.
+    reading_ = false;
+    if (!ok) no_more_reads_ = true;
+    if (!parsed.ok()) Abandon(parsed);
+  }
+  Advance();
+  EventEnded();
+}
+
+void GatherStream::OnWritten(bool ok) {
+  writing_.Clear();
+  {
+    MutexLock lock(&mutex_);
+    writing_now_ = false;
     if (!ok) Abandon(absl::CancelledError("the stream broke"));
   }
   Advance();
+  EventEnded();
 }
 
-void GatherStream::OnCancel() {
+void GatherStream::OnCallEnded(bool) {
+  if (context_.IsCancelled()) {
+    {
+      MutexLock lock(&mutex_);
+      Abandon(absl::CancelledError("the caller cancelled the stream"));
+    }
+    Advance();
+  }
+  EventEnded();
+}
+
+void GatherStream::OnFinished(bool) { EventEnded(); }
+
+void GatherStream::EventEnded() {
   {
     MutexLock lock(&mutex_);
-    Abandon(absl::CancelledError("the caller cancelled the stream"));
+    if (--busy_ > 0 || !finished_) return;
   }
-  Advance();
-}
-
-void GatherStream::OnDone() {
   service_.streams.Remove(this);
-  // Moved out first: destroying the member from within would destroy `this`
-  // half way.
   const std::shared_ptr<GatherStream> self = std::move(self_);
 }
 
@@ -111,7 +180,7 @@ void GatherStream::Handle(v1::GatherStreamRequest request) {
 
 void GatherStream::HandleGather(v1::GatherStreamRequest request) {
   const uint64_t call_id = request.call_id();
-  absl::StatusOr<std::shared_ptr<StreamCall>> call = Admit(request);
+  absl::StatusOr<CallPtr> call = Admit(request);
   MutexLock lock(&mutex_);
   if (abandoned_) return;
   if (calls_.contains(call_id)) {
@@ -125,10 +194,10 @@ void GatherStream::HandleGather(v1::GatherStreamRequest request) {
     return;
   }
   calls_.emplace(call_id, *call);
-  turns_.push_back(*std::move(call));
+  GiveTurn(*std::move(call));
 }
 
-absl::StatusOr<std::shared_ptr<StreamCall>> GatherStream::Admit(
+absl::StatusOr<GatherStream::CallPtr> GatherStream::Admit(
     v1::GatherStreamRequest& request) {
   const uint64_t limit = service_.limits.max_gathers_in_flight_per_stream;
   {
@@ -145,21 +214,24 @@ absl::StatusOr<std::shared_ptr<StreamCall>> GatherStream::Admit(
           service_.limits.retry_after);
     }
   }
-  ENGRAM_RETURN_IF_ERROR(CheckLayerCount(request.gather().layers_size()));
-  const uint64_t rows = RowCountOf(request.gather());
-  const uint64_t piece_bytes =
-      std::min(rows * service_.gatherer.row_bytes(),
-               std::max<uint64_t>(service_.limits.piece_bytes,
-                                  service_.gatherer.row_bytes()));
+  const uint64_t reply_bytes =
+      RowCountOf(request.gather()) * service_.gatherer.row_bytes();
   ENGRAM_ASSIGN_OR_RETURN(
       Admission::Ticket ticket,
-      service_.admission.Enter(request.SpaceUsedLong() + piece_bytes));
-  return std::make_shared<StreamCall>(service_, std::move(request),
-                                      std::move(ticket), deadline_);
+      service_.Admit(
+          request.gather(), reply_bytes,
+          std::min<uint64_t>(reply_bytes, service_.buffers.max_rows_bytes())));
+  return std::make_shared<Call>(
+      Call{request.call_id(),
+           std::make_unique<GatherTask>(
+               service_, TableMethod::kGatherStream,
+               std::move(*request.mutable_gather()), std::move(ticket),
+               DeadlineOf(request.timeout_us(), service_.clock.Now(),
+                          absl::FromChrono(context_.deadline())))});
 }
 
 void GatherStream::HandleCancel(uint64_t call_id) {
-  std::shared_ptr<StreamCall> call;
+  CallPtr call;
   {
     MutexLock lock(&mutex_);
     const auto found = calls_.find(call_id);
@@ -167,51 +239,59 @@ void GatherStream::HandleCancel(uint64_t call_id) {
     if (found == calls_.end()) return;
     call = std::move(found->second);
     calls_.erase(found);
-    call->Cancel();
-    std::erase(turns_, call);
+    call->task->Cancel();
+    std::erase(small_turns_, call);
+    std::erase(large_turns_, call);
     outgoing_.push_back(StreamError(
         call_id, absl::CancelledError("the caller cancelled this gather")));
   }
-  call->Record(absl::StatusCode::kCancelled);
+  call->task->Record(absl::StatusCode::kCancelled);
 }
 
-// One piece only: the worker goes to whoever waits for it in the pool.
+void GatherStream::GiveTurn(CallPtr call) {
+  auto& turns = call->task->small() ? small_turns_ : large_turns_;
+  turns.push_back(std::move(call));
+}
+
+// One piece only, then whoever waits for this thread.
 void GatherStream::Pump() {
-  if (std::shared_ptr<StreamCall> call = TakeTurn()) {
-    v1::GatherStreamResponse response = call->Next();
-    PutBack(std::move(call), std::move(response));
+  if (CallPtr call = TakeTurn()) {
+    absl::StatusOr<GatherTask::Piece> piece = call->task->Next();
+    PutBack(std::move(call), std::move(piece));
   }
-  Advance();
 }
 
 // The gather whose turn it is; null, and the pump is over, when there is none.
-std::shared_ptr<StreamCall> GatherStream::TakeTurn() {
+GatherStream::CallPtr GatherStream::TakeTurn() {
   MutexLock lock(&mutex_);
-  if (turns_.empty()) {
+  auto& turns = small_turns_.empty() ? large_turns_ : small_turns_;
+  if (turns.empty()) {
     pumping_ = false;
     return nullptr;
   }
-  std::shared_ptr<StreamCall> call = std::move(turns_.front());
-  turns_.pop_front();
+  CallPtr call = std::move(turns.front());
+  turns.pop_front();
   return call;
 }
 
-void GatherStream::PutBack(std::shared_ptr<StreamCall> call,
-                           v1::GatherStreamResponse response) {
+void GatherStream::PutBack(CallPtr call,
+                           absl::StatusOr<GatherTask::Piece> piece) {
+  const absl::StatusCode code = piece.status().code();
+  const bool ended = !piece.ok() || piece->last;
+  grpc::ByteBuffer message =
+      piece.ok() ? ToMessage(call->id, *std::move(piece), *call->task)
+                 : StreamError(call->id, piece.status());
   {
     MutexLock lock(&mutex_);
     pumping_ = false;
-    const auto found = calls_.find(call->id());
+    const auto found = calls_.find(call->id);
     // Cancelled meanwhile; the id may even be in use again.
     if (found == calls_.end() || found->second != call) return;
-    outgoing_.push_back(std::move(response));
-    if (!call->ended()) {
-      turns_.push_back(std::move(call));
-      return;
-    }
+    outgoing_.push_back(std::move(message));
+    if (!ended) return GiveTurn(std::move(call));
     calls_.erase(found);
   }
-  call->Record(call->code());
+  call->task->Record(code);
 }
 
 void GatherStream::Abandon(const absl::Status& status) {
@@ -220,26 +300,30 @@ void GatherStream::Abandon(const absl::Status& status) {
   no_more_reads_ = true;
   final_status_ = status;
   for (const auto& [id, call] : calls_) {
-    call->Cancel();
-    call->Record(absl::StatusCode::kCancelled);
+    call->task->Cancel();
+    call->task->Record(absl::StatusCode::kCancelled);
   }
   calls_.clear();
-  turns_.clear();
+  small_turns_.clear();
+  large_turns_.clear();
   outgoing_.clear();
 }
 
 bool GatherStream::MayFinish() const {
-  if (finished_ || writing_ || pumping_ || starting_reads_ > 0) return false;
+  if (finished_ || writing_now_ || pumping_ || starting_reads_ > 0 ||
+      expiring_ > 0) {
+    return false;
+  }
   return no_more_reads_ && calls_.empty() && outgoing_.empty();
 }
 
 GatherStream::Action GatherStream::Decide() {
   Action action;
   if (finished_) return action;
-  if (!writing_ && !outgoing_.empty()) {
-    writing_response_ = std::move(outgoing_.front());
+  if (!writing_now_ && !outgoing_.empty()) {
+    writing_.Swap(&outgoing_.front());
     outgoing_.pop_front();
-    writing_ = action.write = true;
+    writing_now_ = action.write = true;
   }
   // Room for the errors of calls that are refused at once.
   const size_t max_outgoing = service_.limits.max_queued_pieces +
@@ -248,44 +332,69 @@ GatherStream::Action GatherStream::Decide() {
     reading_ = action.read = true;
     ++starting_reads_;
   }
-  if (!pumping_ && !turns_.empty() &&
+  const bool has_turns = !small_turns_.empty() || !large_turns_.empty();
+  if (!pumping_ && has_turns &&
       outgoing_.size() < service_.limits.max_queued_pieces) {
     pumping_ = action.pump = true;
   }
   if (MayFinish()) finished_ = action.finish = true;
+  busy_ += action.read + action.write + action.pump + action.finish;
   return action;
 }
 
 void GatherStream::Advance() {
-  DropExpired();
   while (true) {
     Action action;
-    absl::Status status;
     {
       MutexLock lock(&mutex_);
       action = Decide();
-      status = final_status_;
     }
-    if (action.write) StartWrite(&writing_response_);
-    if (action.pump) {
-      auto self = shared_from_this();
-      if (!service_.pool.TryAdd([self] { self->Pump(); })) {
-        MutexLock lock(&mutex_);
-        pumping_ = false;
-        Abandon(WithRetryAfter(
-            MakeError(ErrorReason::kOverloaded, "the queue of gathers is full"),
-            service_.limits.retry_after));
-      }
-    }
-    if (action.read) {
-      StartRead(&incoming_);
-      MutexLock lock(&mutex_);
-      --starting_reads_;
-    }
-    if (action.finish) Finish(ToGrpcStatus<grpc::Status>(status));
-    const bool again = action.write || action.pump || action.read;
-    if (!again || action.finish) return;
+    if (!action.any()) return;
+    Start(action);
+    if (action.finish) return;
   }
+}
+
+void GatherStream::Start(const Action& action) {
+  if (action.write) stream_.Write(writing_, written_.tag());
+  if (action.read) {
+    stream_.Read(&incoming_, read_.tag());
+    MutexLock lock(&mutex_);
+    --starting_reads_;
+  }
+  if (action.pump) StartPump();
+  if (!action.finish) return;
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    status = final_status_;
+  }
+  stream_.Finish(ToGrpcStatus<grpc::Status>(status), finished_event_.tag());
+}
+
+// A small gather at once, between two events; a large one when none waits.
+void GatherStream::StartPump() {
+  bool small = false;
+  {
+    MutexLock lock(&mutex_);
+    small = !small_turns_.empty();
+  }
+  if (small && service_.MayGatherHere(*source_.loop)) {
+    Pump();
+    return EventEnded();
+  }
+  const absl::Status status = service_.Schedule(*source_.loop, [this] {
+    Pump();
+    Advance();
+    EventEnded();
+  });
+  if (status.ok()) return;
+  {
+    MutexLock lock(&mutex_);
+    pumping_ = false;
+    Abandon(status);
+  }
+  EventEnded();
 }
 
 }  // namespace engram

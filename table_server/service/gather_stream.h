@@ -2,103 +2,121 @@
 #define ENGRAM_TABLE_SERVER_SERVICE_GATHER_STREAM_H_
 
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
+#include "core/rpc/queue_loop.h"
 #include "engram/v1/table.pb.h"
+#include "table_server/service/call_source.h"
+#include "table_server/service/gather_task.h"
 #include "table_server/service/live_set.h"
-#include "table_server/service/service_context.h"
-#include "table_server/service/stream_call.h"
 
 namespace engram {
 
-// One GatherStream: many gathers in flight over one call.
+// One GatherStream on a completion queue: many gathers in flight over one call.
 //
-// At any time there is at most one read, one write and one pump. The pump, a
-// task of the worker pool, gathers one piece and is queued again: the gathers
-// take turns, and so do streams, so that a small gather is not held up by a
-// large one. While the queue of pieces is full there is no pump, and the end of
-// a write starts it again; when a caller reads nothing for long, nothing more
-// is read from it either.
-class GatherStream final
-    : public grpc::ServerBidiReactor<v1::GatherStreamRequest,
-                                     v1::GatherStreamResponse>,
-      public Stoppable,
-      public std::enable_shared_from_this<GatherStream> {
+// At any time there is at most one read, one write and one pump. The pump
+// gathers one piece and comes again, so that the gathers take turns, and so do
+// streams; small gathers go first. While the queue of pieces is full there is
+// no pump, and the end of a write starts it again; when a caller reads nothing
+// for long, nothing more is read from it either.
+class GatherStream final : public Stoppable,
+                           public std::enable_shared_from_this<GatherStream> {
  public:
-  using Reactor = grpc::ServerBidiReactor<v1::GatherStreamRequest,
-                                          v1::GatherStreamResponse>;
-
-  static Reactor* Start(ServiceContext& service,
-                        const grpc::CallbackServerContext& context);
+  // Asks gRPC for the next stream of `source`; that one asks for the next.
+  static void Await(const CallSource& source);
 
   // Gathers in flight end, then the stream does, with DRAINING.
   void Stop() override;
   // Gathers past their deadline end, also when the caller reads nothing.
-  void Expire() override { Advance(); }
-
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
+  void Expire() override;
 
  private:
+  struct Call {
+    uint64_t id = 0;
+    std::unique_ptr<GatherTask> task;
+  };
+  using CallPtr = std::shared_ptr<Call>;
+
   struct Action {
     bool read = false;
     bool write = false;
     bool pump = false;
     bool finish = false;
+
+    bool any() const { return read || write || pump || finish; }
   };
 
-  GatherStream(ServiceContext& service, absl::Time deadline)
-      : service_(service), deadline_(deadline) {}
+  explicit GatherStream(const CallSource& source);
 
-  // Drops what is past its deadline, then starts whatever may be started.
+  void OnArrived(bool ok);
+  void Begin();
+  void OnRead(bool ok);
+  void OnWritten(bool ok);
+  void OnFinished(bool ok);
+  void OnCallEnded(bool ok);
+
+  // Starts whatever may be started, until there is nothing.
   void Advance();
-  void DropExpired();
+  void Start(const Action& action);
   Action Decide() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayFinish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The last event releases the stream: nothing may touch it after.
+  void EventEnded();
 
   void Handle(v1::GatherStreamRequest request);
   void HandleGather(v1::GatherStreamRequest request);
   void HandleCancel(uint64_t call_id);
-  absl::StatusOr<std::shared_ptr<StreamCall>> Admit(
-      v1::GatherStreamRequest& request);
+  absl::StatusOr<CallPtr> Admit(v1::GatherStreamRequest& request);
 
+  void StartPump();
   void Pump();
-  std::shared_ptr<StreamCall> TakeTurn();
-  void PutBack(std::shared_ptr<StreamCall> call,
-               v1::GatherStreamResponse response);
+  CallPtr TakeTurn();
+  void GiveTurn(CallPtr call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PutBack(CallPtr call, absl::StatusOr<GatherTask::Piece> piece);
 
   // The stream ends with `status`; gathers in flight are dropped.
   void Abandon(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const CallSource source_;
   ServiceContext& service_;
-  const absl::Time deadline_;
-  std::shared_ptr<GatherStream> self_;  // until OnDone
+  std::shared_ptr<GatherStream> self_;  // until the last event
+  MemberEvent<GatherStream, &GatherStream::OnArrived> arrived_{this};
+  MemberEvent<GatherStream, &GatherStream::OnRead> read_{this};
+  MemberEvent<GatherStream, &GatherStream::OnWritten> written_{this};
+  MemberEvent<GatherStream, &GatherStream::OnFinished> finished_event_{this};
+  MemberEvent<GatherStream, &GatherStream::OnCallEnded> call_ended_{this};
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_{
+      &context_};
 
   // Owned by the read and the write under way.
-  v1::GatherStreamRequest incoming_;
-  v1::GatherStreamResponse writing_response_;
+  grpc::ByteBuffer incoming_;
+  grpc::ByteBuffer writing_;
 
   Mutex mutex_;
-  std::map<uint64_t, std::shared_ptr<StreamCall>> calls_
-      ABSL_GUARDED_BY(mutex_);  // in flight
-  std::deque<std::shared_ptr<StreamCall>> turns_ ABSL_GUARDED_BY(mutex_);
-  std::deque<v1::GatherStreamResponse> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, CallPtr> calls_ ABSL_GUARDED_BY(mutex_);  // in flight
+  std::deque<CallPtr> small_turns_ ABSL_GUARDED_BY(mutex_);
+  std::deque<CallPtr> large_turns_ ABSL_GUARDED_BY(mutex_);
+  std::deque<grpc::ByteBuffer> outgoing_ ABSL_GUARDED_BY(mutex_);
+  // Events and pumps to come, and threads that are about to start one: the
+  // stream lives as long.
+  int busy_ ABSL_GUARDED_BY(mutex_) = 2;  // arrived_ and call_ended_
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
-  // Threads between the decision to read and StartRead: Finish waits for them.
+  // Threads between the decision to read and the read: Finish waits for them.
   int starting_reads_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  int expiring_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that drop gathers
+  bool writing_now_ ABSL_GUARDED_BY(mutex_) = false;
   bool pumping_ ABSL_GUARDED_BY(mutex_) = false;
   bool no_more_reads_ ABSL_GUARDED_BY(mutex_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,6 +1,9 @@
 #include "table_server/service/service_context.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
 #include "core/wire/gather_crc.h"
 
@@ -11,6 +14,26 @@ absl::Status ServiceContext::DrainingError() const {
                    absl::StrCat("server ", server_name,
                                 " is about to leave and takes no new calls"),
                    {{"server", server_name}});
+}
+
+absl::Status ServiceContext::Schedule(QueueLoop& loop,
+                                      absl::AnyInvocable<void()> step) {
+  const bool added = workers.has_value() ? workers->TryAdd(std::move(step))
+                                         : loop.Defer(std::move(step));
+  if (added) return absl::OkStatus();
+  return WithRetryAfter(
+      MakeError(ErrorReason::kOverloaded, "the queue of gathers is full"),
+      limits.retry_after);
+}
+
+absl::StatusOr<Admission::Ticket> ServiceContext::Admit(
+    const v1::GatherRequest& request, uint64_t reply_bytes,
+    uint64_t held_bytes) {
+  if (!accepting.load()) return DrainingError();
+  ENGRAM_RETURN_IF_ERROR(CheckLayerCount(request.layers_size()));
+  const uint64_t request_bytes = request.SpaceUsedLong();
+  return admission.Enter(request_bytes + held_bytes,
+                         request_bytes + reply_bytes);
 }
 
 std::vector<LayerRowIds> RowIdsOf(const v1::GatherRequest& request) {

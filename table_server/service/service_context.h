@@ -3,18 +3,23 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/base/clock.h"
 #include "core/base/thread_pool.h"
 #include "core/model/manifest.h"
+#include "core/rpc/queue_loop.h"
 #include "engram/v1/table.pb.h"
 #include "table_server/gather/gatherer.h"
 #include "table_server/partitions/partition_set.h"
 #include "table_server/service/admission.h"
 #include "table_server/service/live_set.h"
+#include "table_server/service/reply_buffers.h"
 #include "table_server/service/service_limits.h"
 #include "table_server/service/table_metrics.h"
 
@@ -31,13 +36,29 @@ struct ServiceContext {
   Gatherer gatherer;
   Admission admission;
   TableMetrics& metrics;
+  ReplyBuffers buffers;
   LiveSet streams;
   LiveSet watchers;
   std::atomic<bool> accepting{true};  // false: DRAINING
-  // Last, so that it is joined first.
-  ThreadPool pool;
+  // Where rows are gathered; none: on the threads of the queues. Last, so that
+  // it is joined first.
+  std::optional<ThreadPool> workers;
 
   absl::Status DrainingError() const;
+
+  // Whether this thread may gather now, between two events.
+  bool MayGatherHere(const QueueLoop& loop) const {
+    return !workers.has_value() && loop.OnLoopThread();
+  }
+  // Runs a step of a gather later: on the workers or, when no event waits, on
+  // the loop. OVERLOADED when too many wait.
+  absl::Status Schedule(QueueLoop& loop, absl::AnyInvocable<void()> step);
+
+  // Admits a gather that asks for `reply_bytes` and holds `held_bytes` of them
+  // at a time.
+  absl::StatusOr<Admission::Ticket> Admit(const v1::GatherRequest& request,
+                                          uint64_t reply_bytes,
+                                          uint64_t held_bytes);
 };
 
 // The row ids of a request, which they stay part of.

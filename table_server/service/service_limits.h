@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "core/wire/gather_size.h"
 
 namespace engram {
 
@@ -18,10 +19,17 @@ struct ServiceLimits {
   uint64_t max_gathers_in_flight_per_stream = 64;
   uint64_t max_streams = 1024;
   uint64_t max_watchers = 1024;
-  // A stream's replies are cut into pieces of this size; this many of them
-  // wait for a slow reader, then its gathers pause.
-  uint64_t piece_bytes = 256 << 10;
-  uint64_t max_queued_pieces = 4;
+  // Gathers of no more row bytes than this are of decode size: they go before
+  // larger ones.
+  uint64_t small_bytes = kSmallGatherBytes;
+  // Rows are gathered and sent in pieces of this size, at least one row; this
+  // many of them wait for a slow reader, then its gathers pause. A piece that
+  // is still in the core's cache when it is sent costs less than the messages
+  // that larger pieces would save; sixteen with their framing fit a huge page.
+  uint64_t piece_bytes = 127 << 10;
+  uint64_t max_queued_pieces = 2;
+  // Memory for pieces that is kept for the next ones.
+  uint64_t pooled_reply_bytes = 128 << 20;
   absl::Duration retry_after = absl::Milliseconds(20);  // of OVERLOADED
 };
 

@@ -94,6 +94,20 @@ void TableMetrics::AddGauges(prometheus::Registry& registry,
       add("in_flight_bytes", "Bytes that admitted gathers hold.");
   gauges_.bytes_limit = add("in_flight_limit_bytes",
                             "Bytes that admitted gathers may hold at once.");
+  gauges_.large_gathers_in_flight =
+      add("large_gathers_in_flight", "Admitted gathers above decode size.");
+  gauges_.large_gathers_limit =
+      add("large_gathers_in_flight_limit",
+          "Their limit; what is left is for gathers of decode size.");
+  gauges_.large_bytes_in_flight =
+      add("large_in_flight_bytes", "Bytes that they hold.");
+  gauges_.large_bytes_limit =
+      add("large_in_flight_limit_bytes", "Bytes that they may hold at once.");
+  gauges_.reply_buffer_bytes =
+      add("reply_buffer_bytes", "Memory kept for pieces of replies.");
+  gauges_.reply_buffer_limit =
+      add("reply_buffer_limit_bytes",
+          "Its limit; what replies need above it is of the heap.");
   gauges_.streams = add("streams", "Open GatherStream calls.");
   gauges_.streams_limit = add("streams_limit", "Their limit.");
   gauges_.watchers = add("watchers", "Open WatchPartitions calls.");

@@ -44,6 +44,12 @@ class TableMetrics {
     prometheus::Gauge* gathers_limit;
     prometheus::Gauge* bytes_in_flight;
     prometheus::Gauge* bytes_limit;
+    prometheus::Gauge* large_gathers_in_flight;
+    prometheus::Gauge* large_gathers_limit;
+    prometheus::Gauge* large_bytes_in_flight;
+    prometheus::Gauge* large_bytes_limit;
+    prometheus::Gauge* reply_buffer_bytes;
+    prometheus::Gauge* reply_buffer_limit;
     prometheus::Gauge* streams;
     prometheus::Gauge* streams_limit;
     prometheus::Gauge* watchers;

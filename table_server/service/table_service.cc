@@ -4,12 +4,16 @@
 
 #include "core/model/config.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/queue_calls.h"
 #include "table_server/service/gather_call.h"
 #include "table_server/service/gather_stream.h"
 #include "table_server/service/watch_stream.h"
 
 namespace engram {
 namespace {
+
+// Unary calls of one queue that may arrive before a thread looks.
+constexpr int kAwaitedCalls = 16;
 
 constexpr uint64_t kMessageSlackBytes = 64 << 10;  // of what is not rows
 
@@ -27,6 +31,32 @@ ServiceLimits WithFairStreams(ServiceLimits limits) {
                std::max<uint64_t>(1, limits.max_gathers_in_flight / 4));
   return limits;
 }
+
+// One FetchPartition, which is reserved.
+class FetchStream final : public WriteStream<v1::FetchPartitionRequest,
+                                             v1::FetchPartitionResponse> {
+ public:
+  // Asks gRPC for the next call of `source`; that one asks for the next.
+  static void Await(const CallSource& source) {
+    std::shared_ptr<FetchStream> stream(new FetchStream(source));
+    source.rpc->RequestFetchPartition(stream->context(), stream->request(),
+                                      stream->writer(), source.queue,
+                                      source.queue, stream->Arm(stream));
+  }
+
+ private:
+  explicit FetchStream(const CallSource& source)
+      : WriteStream(*source.loop), source_(source) {}
+
+  void Begin() override {
+    Await(source_);
+    End({grpc::StatusCode::UNIMPLEMENTED, ""});
+  }
+  bool MakeMessage(v1::FetchPartitionResponse&) override { return false; }
+  void OnEnded(const grpc::Status&) override {}
+
+  const CallSource source_;
+};
 
 }  // namespace
 
@@ -49,12 +79,22 @@ TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
                     .max_bytes =
                         std::max<uint64_t>(options.limits.max_bytes_in_flight,
                                            2 * uint64_t{kMaxMessageBytes}),
+                    .small_bytes = options.limits.small_bytes,
                     .retry_after = options.limits.retry_after}),
                .metrics = metrics,
+               .buffers = ReplyBuffers(
+                   {.rows_bytes = std::max<size_t>(
+                        options.limits.piece_bytes / manifest.row_format().row_bytes(), 1) * manifest.row_format().row_bytes(),
+                    .max_pooled_bytes = options.limits.pooled_reply_bytes}),
                .streams = LiveSet(options.limits.max_streams),
                .watchers = LiveSet(options.limits.max_watchers),
-               .pool = ThreadPool({.thread_count = options.worker_threads})},
-      sweeper_([this] { context_.streams.ExpireAll(); }) {}
+},
+      sweeper_([this] { context_.streams.ExpireAll(); }) {
+  if (options.worker_threads > 0) {
+    context_.workers.emplace(
+        ThreadPool::Options{.thread_count = options.worker_threads});
+  }
+}
 
 int TableService::max_request_bytes() const {
   // Twice what the largest gather allowed takes; enough above it that a gather
@@ -88,6 +128,13 @@ void TableService::UpdateGauges() const {
   set(gauges.gathers_limit, bounds.max_gathers);
   set(gauges.bytes_in_flight, usage.bytes);
   set(gauges.bytes_limit, bounds.max_bytes);
+  const Admission::Usage large = context_.admission.large_usage();
+  set(gauges.large_gathers_in_flight, large.gathers);
+  set(gauges.large_gathers_limit, bounds.max_large_gathers());
+  set(gauges.large_bytes_in_flight, large.bytes);
+  set(gauges.large_bytes_limit, bounds.max_large_bytes());
+  set(gauges.reply_buffer_bytes, context_.buffers.pooled_bytes());
+  set(gauges.reply_buffer_limit, context_.buffers.max_pooled_bytes());
   set(gauges.streams, context_.streams.size());
   set(gauges.streams_limit, context_.streams.limit());
   set(gauges.watchers, context_.watchers.size());
@@ -98,53 +145,51 @@ void TableService::UpdateGauges() const {
   }
 }
 
-grpc::ServerUnaryReactor* TableService::GetTable(
-    grpc::CallbackServerContext* context, const v1::GetTableRequest*,
-    v1::GetTableResponse* response) {
+grpc::Status TableService::Describe(v1::GetTableResponse& response) {
   const Manifest& manifest = context_.manifest;
   const RowFormat& format = manifest.row_format();
-  response->set_version(manifest.version());
-  response->set_server_name(context_.server_name);
-  response->set_instance_id(context_.instance_id);
-  response->set_config_json(ConfigToJson(manifest.config()));
-  v1::RowFormat* out = response->mutable_row_format();
+  response.set_version(manifest.version());
+  response.set_server_name(context_.server_name);
+  response.set_instance_id(context_.instance_id);
+  response.set_config_json(ConfigToJson(manifest.config()));
+  v1::RowFormat* out = response.mutable_row_format();
   out->set_code_dtype(format.code_dtype);
   out->set_scale_dtype(format.scale_dtype);
   out->set_width(format.width);
   out->set_block_size(format.block_size);
   out->set_row_bytes(static_cast<uint32_t>(format.row_bytes()));
-  response->set_partition_rows(manifest.partition_rows());
+  response.set_partition_rows(manifest.partition_rows());
   for (size_t i = 0; i < manifest.layers().size(); ++i) {
-    v1::LayerInfo* layer = response->add_layers();
+    v1::LayerInfo* layer = response.add_layers();
     layer->set_layer_id(ToInt(manifest.layers()[i].layer_id));
     layer->set_row_count(manifest.layers()[i].row_count);
     layer->set_partition_count(manifest.partition_count(i));
   }
-  response->set_ready(ready_.load());
-  response->set_max_rows_per_gather(max_rows_per_gather());
-  response->set_max_gathers_in_flight_per_stream(
+  response.set_ready(ready_.load());
+  response.set_max_rows_per_gather(max_rows_per_gather());
+  response.set_max_gathers_in_flight_per_stream(
       context_.limits.max_gathers_in_flight_per_stream);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
   context_.metrics.CallEnded(TableMethod::kGetTable, absl::StatusCode::kOk);
-  return reactor;
+  return grpc::Status::OK;
 }
 
-grpc::ServerUnaryReactor* TableService::Gather(
-    grpc::CallbackServerContext* context, const v1::GatherRequest* request,
-    v1::GatherResponse* response) {
-  return GatherCall::Start(context_, *context, *request, *response);
-}
-
-grpc::ServerBidiReactor<v1::GatherStreamRequest, v1::GatherStreamResponse>*
-TableService::GatherStream(grpc::CallbackServerContext* context) {
-  return engram::GatherStream::Start(context_, *context);
-}
-
-grpc::ServerWriteReactor<v1::WatchPartitionsResponse>*
-TableService::WatchPartitions(grpc::CallbackServerContext*,
-                              const v1::WatchPartitionsRequest*) {
-  return WatchStream::Start(context_);
+void TableService::Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) {
+  const CallSource source{this, &context_, &loop, &queue};
+  for (int i = 0; i < kAwaitedCalls; ++i) GatherCall::Await(source);
+  engram::GatherStream::Await(source);
+  WatchStream::Await(source);
+  FetchStream::Await(source);
+  UnaryCall<v1::GetTableRequest, v1::GetTableResponse>::Await(
+      loop,
+      {.ask =
+           [this, &queue](auto* context, auto* request, auto* writer,
+                          void* tag) {
+             RequestGetTable(context, request, writer, &queue, &queue, tag);
+           },
+       .answer =
+           [this](const v1::GetTableRequest&, v1::GetTableResponse& response) {
+             return Describe(response);
+           }});
 }
 
 }  // namespace engram

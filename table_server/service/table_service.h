@@ -8,8 +8,9 @@
 
 #include "core/base/clock.h"
 #include "core/model/manifest.h"
-#include "engram/v1/table.grpc.pb.h"
+#include "core/rpc/queue_service.h"
 #include "table_server/partitions/partition_set.h"
+#include "table_server/service/call_source.h"
 #include "table_server/service/service_context.h"
 #include "table_server/service/service_limits.h"
 #include "table_server/service/sweeper.h"
@@ -18,18 +19,19 @@
 
 namespace engram {
 
-// engram.v1.TableService over one table version. Nothing in it blocks a gRPC
-// thread: rows are gathered on a pool of its own.
+// engram.v1.TableService over one table version.
 //
 // Thread safety: all methods may be called concurrently. Destroy it after the
 // gRPC server that it is registered with.
-class TableService final : public v1::TableService::CallbackService {
+class TableService final : public TableRpc, public QueueService {
  public:
   struct Options {
     std::string server_name;
     uint64_t instance_id = 0;
     ServiceLimits limits;
-    size_t worker_threads = 0;  // 0: one for each core
+    // Threads that gather rows; 0: those of the queues do, which is best where
+    // no row has to be waited for.
+    size_t worker_threads = 0;
     const Clock* clock = &Clock::Real();
   };
 
@@ -54,19 +56,13 @@ class TableService final : public v1::TableService::CallbackService {
   // Largest request worth parsing.
   int max_request_bytes() const;
 
-  grpc::ServerUnaryReactor* GetTable(grpc::CallbackServerContext* context,
-                                     const v1::GetTableRequest* request,
-                                     v1::GetTableResponse* response) override;
-  grpc::ServerUnaryReactor* Gather(grpc::CallbackServerContext* context,
-                                   const v1::GatherRequest* request,
-                                   v1::GatherResponse* response) override;
-  grpc::ServerBidiReactor<v1::GatherStreamRequest, v1::GatherStreamResponse>*
-  GatherStream(grpc::CallbackServerContext* context) override;
-  grpc::ServerWriteReactor<v1::WatchPartitionsResponse>* WatchPartitions(
-      grpc::CallbackServerContext* context,
-      const v1::WatchPartitionsRequest* request) override;
+  // Takes calls from a queue. REQUIRES: the server that the service is
+  // registered with has started.
+  void Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) override;
 
  private:
+  grpc::Status Describe(v1::GetTableResponse& response);
+
   std::atomic<bool> ready_{false};
   ServiceContext context_;
   Sweeper sweeper_;  // last: it looks at the context

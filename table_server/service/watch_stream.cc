@@ -26,102 +26,46 @@ void FillAdded(const std::vector<PartitionRef>& added,
 
 }  // namespace
 
-WatchStream::Reactor* WatchStream::Start(ServiceContext& service) {
-  std::shared_ptr<WatchStream> stream(new WatchStream(service));
-  stream->self_ = stream;
-  if (!service.watchers.Add(stream)) {
-    stream->End(WithRetryAfter(
+void WatchStream::Await(const CallSource& source) {
+  std::shared_ptr<WatchStream> stream(new WatchStream(source));
+  source.rpc->RequestWatchPartitions(stream->context(), stream->request(),
+                                     stream->writer(), source.queue,
+                                     source.queue, stream->Arm(stream));
+}
+
+WatchStream::WatchStream(const CallSource& source)
+    : WriteStream(*source.loop), source_(source), service_(*source.service) {}
+
+void WatchStream::Begin() {
+  Await(source_);
+  if (!service_.watchers.Add(shared_from_this())) {
+    return End(ToGrpcStatus<grpc::Status>(WithRetryAfter(
         MakeError(ErrorReason::kOverloaded,
-                  absl::StrCat("the limit of ", service.watchers.limit(),
+                  absl::StrCat("the limit of ", service_.watchers.limit(),
                                " watchers is reached")),
-        service.limits.retry_after));
-    return stream.get();
+        service_.limits.retry_after)));
   }
-  service.partitions.AddListener(stream);
+  service_.partitions.AddListener(shared_from_this());
   // After Add: a drain that began meanwhile stops what it finds there.
-  if (!service.accepting.load()) stream->Stop();
-  stream->Advance();
-  return stream.get();
+  if (!service_.accepting.load()) Stop();
+  Advance();
 }
 
 void WatchStream::Stop() {
-  {
-    MutexLock lock(&mutex_);
-    if (ending_) return;
-    ending_ = true;
-    tell_first_ = true;
-    final_status_ = service_.DrainingError();
-  }
-  Advance();
+  End(ToGrpcStatus<grpc::Status>(service_.DrainingError()),
+      /*tell_first=*/true);
 }
 
-void WatchStream::OnCancel() {
-  End(absl::CancelledError("the caller cancelled the watch"));
-}
-
-void WatchStream::End(const absl::Status& status) {
-  {
-    MutexLock lock(&mutex_);
-    tell_first_ = false;
-    if (ending_) return;
-    ending_ = true;
-    final_status_ = status;
-  }
-  Advance();
-}
-
-void WatchStream::OnWriteDone(bool ok) {
-  {
-    MutexLock lock(&mutex_);
-    state_ = State::kIdle;
-    if (!ok) tell_first_ = false;
-    if (!ok && !ending_) {
-      ending_ = true;
-      final_status_ = absl::CancelledError("the stream broke");
-    }
-  }
-  Advance();
-}
-
-void WatchStream::OnDone() {
+void WatchStream::OnEnded(const grpc::Status& status) {
   service_.partitions.RemoveListener(this);
   service_.watchers.Remove(this);
-  absl::StatusCode code;
-  {
-    MutexLock lock(&mutex_);
-    code = final_status_.code();
-  }
-  service_.metrics.CallEnded(TableMethod::kWatchPartitions, code);
-  // Moved out first: destroying the member from within would destroy `this`
-  // half way.
-  const std::shared_ptr<WatchStream> self = std::move(self_);
+  service_.metrics.CallEnded(TableMethod::kWatchPartitions,
+                             FromGrpcStatus(status).code());
 }
 
-void WatchStream::Advance() {
-  absl::Status status;
-  bool finish = false;
-  {
-    MutexLock lock(&mutex_);
-    if (state_ != State::kIdle) return;
-    if ((!ending_ || tell_first_) && MakeMessage()) {
-      state_ = State::kWriting;
-    } else if (ending_) {
-      state_ = State::kFinished;
-      finish = true;
-      status = final_status_;
-    } else {
-      return;
-    }
-  }
-  // Whoever set the state is the only one to start an operation until it is
-  // done.
-  if (finish) return Finish(ToGrpcStatus<grpc::Status>(status));
-  StartWrite(&message_);
-}
-
-bool WatchStream::MakeMessage() {
+bool WatchStream::MakeMessage(v1::WatchPartitionsResponse& message) {
   if (!has_snapshot_) {
-    MakeSnapshot();
+    MakeSnapshot(message);
     return true;
   }
   const PartitionSet::Changes changes =
@@ -129,15 +73,15 @@ bool WatchStream::MakeMessage() {
   if (changes.added.empty() && changes.draining == told_draining_) return false;
   position_ = changes.position;
   told_draining_ = changes.draining;
-  message_.Clear();
-  message_.set_epoch(++epoch_);
-  v1::WatchPartitionsResponse::Delta& delta = *message_.mutable_delta();
+  message.Clear();
+  message.set_epoch(++epoch_);
+  v1::WatchPartitionsResponse::Delta& delta = *message.mutable_delta();
   FillAdded(changes.added, delta);
   delta.set_draining(changes.draining);
   return true;
 }
 
-void WatchStream::MakeSnapshot() {
+void WatchStream::MakeSnapshot(v1::WatchPartitionsResponse& message) {
   PartitionSet::Snapshot snapshot = service_.partitions.TakeSnapshot();
   has_snapshot_ = true;
   told_draining_ = snapshot.draining;
@@ -145,8 +89,8 @@ void WatchStream::MakeSnapshot() {
   // Each later message covers at least one change, so that the snapshot after
   // a reconnect is never behind what was told before.
   epoch_ = snapshot.position + (snapshot.draining ? 1 : 0) + 1;
-  message_.set_epoch(epoch_);
-  v1::WatchPartitionsResponse::Snapshot& out = *message_.mutable_snapshot();
+  message.set_epoch(epoch_);
+  v1::WatchPartitionsResponse::Snapshot& out = *message.mutable_snapshot();
   out.set_version(service_.manifest.version());
   out.set_server_name(service_.server_name);
   out.set_instance_id(service_.instance_id);

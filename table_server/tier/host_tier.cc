@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/base/numa.h"
 #include "core/base/status_macros.h"
 
 namespace engram {
@@ -34,6 +37,15 @@ uint64_t SlabBytes(const Manifest& manifest, size_t layer_index,
   return rows * manifest.row_format().row_bytes();
 }
 
+// Memory of one node is slower, not wrong.
+void Interleave(absl::Span<std::byte> slab, absl::Span<const int> numa_nodes) {
+  if (numa_nodes.size() < 2) return;
+  const absl::Status status = InterleaveOverNodes(slab, numa_nodes);
+  if (status.ok()) return;
+  spdlog::warn("rows may lie on one NUMA node: {}",
+               std::string(status.message()));
+}
+
 }  // namespace
 
 HostTier::HostTier(size_t row_bytes, uint64_t partition_rows)
@@ -47,7 +59,8 @@ uint64_t HostTier::BytesNeeded(const Manifest& manifest, size_t layer_index,
 }
 
 absl::StatusOr<std::unique_ptr<HostTier>> HostTier::Create(
-    const Manifest& manifest, absl::Span<const PartitionRef> owned) {
+    const Manifest& manifest, absl::Span<const PartitionRef> owned,
+    absl::Span<const int> numa_nodes) {
   const size_t row_bytes = manifest.row_format().row_bytes();
   std::unique_ptr<HostTier> tier(
       new HostTier(row_bytes, manifest.partition_rows()));
@@ -56,6 +69,7 @@ absl::StatusOr<std::unique_ptr<HostTier>> HostTier::Create(
     layer.partitions.resize(manifest.partition_count(i));
     ENGRAM_ASSIGN_OR_RETURN(
         layer.slab, PageBuffer::Allocate(SlabBytes(manifest, i, owned)));
+    Interleave(layer.slab.bytes(), numa_nodes);
     std::byte* next = layer.slab.bytes().data();
     for (const PartitionRef& ref : owned) {
       if (ref.layer != manifest.layers()[i].layer_id) continue;

@@ -17,11 +17,14 @@ namespace engram {
 // them.
 class HostTier final : public RowTier {
  public:
-  // Maps memory for `owned`; the kernel gives pages as they are written.
-  // RESOURCE_EXHAUSTED: the kernel refused. REQUIRES: all in the manifest,
-  // none twice.
+  // Maps memory for `owned`; the kernel gives pages as they are written, from
+  // all of `numa_nodes` by turns if there are several: threads of every node
+  // read any row, and the memory of a single node would hold all of them up.
+  // RESOURCE_EXHAUSTED: the kernel refused memory. REQUIRES: all in the
+  // manifest, none twice.
   static absl::StatusOr<std::unique_ptr<HostTier>> Create(
-      const Manifest& manifest, absl::Span<const PartitionRef> owned);
+      const Manifest& manifest, absl::Span<const PartitionRef> owned,
+      absl::Span<const int> numa_nodes = {});
 
   // Bytes that `owned` takes in one layer, whole huge pages.
   static uint64_t BytesNeeded(const Manifest& manifest, size_t layer_index,

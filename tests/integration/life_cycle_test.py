@@ -1,4 +1,5 @@
 """From start to drain: health, readiness, reflection, metrics, SIGTERM under load."""
+import pathlib
 import re
 import signal
 import threading
@@ -81,6 +82,18 @@ class LifeCycleTest(unittest.TestCase):
                          metric(text, "engram_table_partitions_owned"))
         self.assertGreater(metric(text, "engram_table_gather_seconds_count"), 0)
         self.assertEqual(metric(text, "engram_build_info"), 1)
+
+    def test_no_thread_but_those_of_the_queues_waits_for_the_network(self):
+        running = self.enterContext(cluster.Cluster(self.checkpoint))
+        channel = grpc.insecure_channel(running.address("t0"))
+        self.addCleanup(channel.close)
+        self.assertEqual(health(channel), SERVING)
+        table_pb2_grpc.TableServiceStub(channel).GetTable(table_pb2.GetTableRequest(), timeout=SECONDS)
+        names = set()
+        for thread in pathlib.Path("/proc/%d/task" % running.servers["t0"].process.pid).iterdir():
+            names.add((thread / "comm").read_text().strip())
+        # Of gRPC's callbacks and of its services with a thread for each call.
+        self.assertFalse(names & {"nexting_thread", "grpcpp_sync_ser"}, names)
 
     def test_drain_lets_calls_end(self):
         running = self.enterContext(cluster.Cluster(self.checkpoint, server_args=["--drain-seconds", "2"]))

@@ -31,6 +31,81 @@ TEST(AdmissionTest, BoundsCallsAndBytes) {
   EXPECT_EQ(admission.usage().bytes, 100U);
 }
 
+TEST(AdmissionTest, LargeGathersLeaveSomeForSmallOnes) {
+  Admission admission(
+      {.max_gathers = 16, .max_bytes = 1 << 20, .small_bytes = 100});
+  std::vector<Admission::Ticket> tickets;
+  for (int i = 0; i < 14; ++i) {
+    auto ticket = admission.Enter(101);
+    ASSERT_THAT(ticket, IsOk());
+    tickets.push_back(*std::move(ticket));
+  }
+  EXPECT_EQ(admission.large_usage().gathers, 14U);
+  EXPECT_EQ(admission.large_usage().bytes, 14U * 101);
+  const auto refused = admission.Enter(101);
+  EXPECT_EQ(ReasonOf(refused.status()), ErrorReason::kOverloaded);
+  EXPECT_TRUE(RetryAfterOf(refused.status()).has_value());
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("14 large gathers of 1414 bytes are in flight, the "
+                        "limits are 14 and 917504"));
+  for (int i = 0; i < 2; ++i) {
+    auto ticket = admission.Enter(100);
+    ASSERT_THAT(ticket, IsOk());
+    tickets.push_back(*std::move(ticket));
+  }
+  EXPECT_THAT(std::string(admission.Enter(1).status().message()),
+              HasSubstr("16 gathers of 1614 bytes"));
+  tickets.erase(tickets.begin());
+  EXPECT_EQ(admission.large_usage().gathers, 13U);
+  EXPECT_EQ(admission.usage().gathers, 15U);
+  EXPECT_THAT(admission.Enter(101), IsOk());
+  tickets.clear();
+  EXPECT_EQ(admission.large_usage().gathers, 0U);
+  EXPECT_EQ(admission.large_usage().bytes, 0U);
+}
+
+TEST(AdmissionTest, LargeGathersLeaveBytesForSmallOnes) {
+  Admission admission(
+      {.max_gathers = 100, .max_bytes = 1000, .small_bytes = 100});
+  const auto first = admission.Enter(600);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(ReasonOf(admission.Enter(276).status()), ErrorReason::kOverloaded);
+  const auto second = admission.Enter(275);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_THAT(admission.Enter(100), IsOk());
+}
+
+TEST(AdmissionTest, SmallGathersMayUseEverything) {
+  Admission admission(
+      {.max_gathers = 2, .max_bytes = 1000, .small_bytes = 500});
+  const auto first = admission.Enter(500);
+  const auto second = admission.Enter(500);
+  EXPECT_THAT(first, IsOk());
+  EXPECT_THAT(second, IsOk());
+  EXPECT_EQ(admission.large_usage().gathers, 0U);
+}
+
+TEST(AdmissionTest, AsksForMoreThanItHoldsAtATime) {
+  Admission admission(
+      {.max_gathers = 2, .max_bytes = 1000, .small_bytes = 100});
+  const auto first = admission.Enter(50, 5000);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(admission.large_usage().bytes, 50U);
+  EXPECT_EQ(ReasonOf(admission.Enter(50, 5000).status()),
+            ErrorReason::kOverloaded);
+  EXPECT_THAT(admission.Enter(50), IsOk());
+}
+
+TEST(AdmissionTest, OneLargeGatherIsAlwaysAllowed) {
+  for (const uint64_t gathers : {1, 2, 7, 8, 9}) {
+    const Admission::Options options = {
+        .max_gathers = gathers, .max_bytes = 1000, .small_bytes = 100};
+    EXPECT_EQ(options.max_large_gathers(), gathers == 1 ? 1 : gathers * 7 / 8);
+    Admission admission(options);
+    EXPECT_THAT(admission.Enter(101), IsOk());
+  }
+}
+
 TEST(AdmissionTest, TicketsGiveBackOnce) {
   Admission admission({.max_gathers = 1, .max_bytes = 100});
   Admission::Ticket ticket = *admission.Enter(100);

@@ -26,6 +26,9 @@ namespace engram::test {
 // synthetic table, of which it holds every partition.
 class ServiceFixture : public ::testing::Test {
  protected:
+  // So many that a gated tier cannot hold all of them.
+  static inline const QueueLoop::Options kQueue{.thread_count = 4};
+
   ServiceFixture() { AddAll(manifest_, partitions_); }
 
   ~ServiceFixture() override {
@@ -46,6 +49,8 @@ class ServiceFixture : public ::testing::Test {
     auto server =
         RpcServer::Start({.listen = "unix:" + dir_.File("s"),
                           .services = {service_.get()},
+                          .queues = {kQueue},
+                          .queue_service = service_.get(),
                           .max_receive_bytes = service_->max_request_bytes()});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);

@@ -206,8 +206,9 @@ TEST_F(TableServiceTest, ServesWhileLoadingWhatIsThere) {
   PartitionSet some(manifest_);
   some.Add(0, PartitionId{2});
   TableService service(manifest_, some, tier_, metrics_, {.server_name = "s2"});
-  const auto server = RpcServer::Start(
-      {.listen = "unix:" + dir_.File("t"), .services = {&service}});
+  const auto server = RpcServer::Start({.listen = "unix:" + dir_.File("t"),
+                                        .services = {&service},
+                                        .queue_service = &service});
   ASSERT_THAT(server, IsOk());
   stub_ = v1::TableService::NewStub(MakeChannel((*server)->address()));
   const RowId here = static_cast<RowId>(2 * manifest_.partition_rows());
@@ -257,8 +258,9 @@ TEST_F(TableServiceTest, WatchTellsASnapshotThenChanges) {
   some.Add(0, PartitionId{2});
   TableService service(manifest_, some, tier_, metrics_,
                        {.server_name = "s2", .instance_id = 5});
-  const auto server = RpcServer::Start(
-      {.listen = "unix:" + dir_.File("t"), .services = {&service}});
+  const auto server = RpcServer::Start({.listen = "unix:" + dir_.File("t"),
+                                        .services = {&service},
+                                        .queue_service = &service});
   ASSERT_THAT(server, IsOk());
   stub_ = v1::TableService::NewStub(MakeChannel((*server)->address()));
   grpc::ClientContext context;

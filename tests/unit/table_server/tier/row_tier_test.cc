@@ -30,8 +30,9 @@ std::vector<PartitionRef> AllPartitions(const Manifest& manifest) {
 
 // A host tier filled with the rows that a synthetic one computes.
 std::unique_ptr<RowTier> FilledHostTier(
-    const Manifest& manifest, const std::vector<PartitionRef>& owned) {
-  auto tier = HostTier::Create(manifest, owned);
+    const Manifest& manifest, const std::vector<PartitionRef>& owned,
+    const std::vector<int>& numa_nodes = {}) {
+  auto tier = HostTier::Create(manifest, owned, numa_nodes);
   EXPECT_THAT(tier, IsOk());
   const size_t row_bytes = manifest.row_format().row_bytes();
   for (const PartitionRef& ref : owned) {
@@ -85,6 +86,12 @@ INSTANTIATE_TEST_SUITE_P(
                  [](const Manifest& manifest) {
                    return FilledHostTier(manifest, AllPartitions(manifest));
                  }},
+        // Whether the machine has these nodes or not: placing is best effort.
+        TierCase{
+            "HostOverNodes",
+            [](const Manifest& manifest) {
+              return FilledHostTier(manifest, AllPartitions(manifest), {0, 1});
+            }},
         TierCase{"Synthetic",
                  [](const Manifest& manifest) -> std::unique_ptr<RowTier> {
                    return std::make_unique<SyntheticTier>(manifest,

@@ -1,5 +1,5 @@
-#ifndef ENGRAM_TABLE_SERVER_SERVICE_STREAM_CALL_H_
-#define ENGRAM_TABLE_SERVER_SERVICE_STREAM_CALL_H_
+#ifndef ENGRAM_TABLE_SERVER_SERVICE_GATHER_TASK_H_
+#define ENGRAM_TABLE_SERVER_SERVICE_GATHER_TASK_H_
 
 #include <atomic>
 #include <cstdint>
@@ -7,32 +7,45 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/wire/gather_crc.h"
+#include "core/wire/piece_writer.h"
 #include "engram/v1/table.pb.h"
 #include "table_server/gather/call_guard.h"
 #include "table_server/gather/gatherer.h"
 #include "table_server/service/admission.h"
+#include "table_server/service/reply_buffers.h"
 #include "table_server/service/service_context.h"
+#include "table_server/service/table_metrics.h"
 
 namespace engram {
 
-// One gather of a stream: what was asked, and how far its answer is.
+// One admitted gather: what was asked, and how far its rows are.
 //
 // Thread safety: Cancel, CheckAwaited and, with an error, Record may be called
 // concurrently with the rest.
-class StreamCall {
+class GatherTask {
  public:
-  StreamCall(ServiceContext& service, v1::GatherStreamRequest request,
-             Admission::Ticket ticket, absl::Time stream_deadline);
+  struct Piece {
+    ReplyBuffer buffer;
+    bool last = false;
+  };
 
-  uint64_t id() const { return request_.call_id(); }
+  // REQUIRES: `service` outlives the task.
+  GatherTask(ServiceContext& service, TableMethod method,
+             v1::GatherRequest request, Admission::Ticket ticket,
+             absl::Time deadline);
 
-  // The next message of the answer: a piece, or the error that ends it. Takes
-  // as long as gathering a piece does. REQUIRES: not ended.
-  v1::GatherStreamResponse Next();
-  // True once Next returned the last message.
-  bool ended() const { return ended_; }
+  // Decode-sized: gathered in less time than it takes to queue it.
+  bool small() const { return small_; }
+  uint64_t row_count() const { return row_count_; }
+
+  // The next rows of the answer. The first call checks all of them. An error
+  // ends the task. REQUIRES: not ended.
+  absl::StatusOr<Piece> Next();
+  // What goes with the last piece, once it is there.
+  ReplyEnd end() const;
 
   // The gather under way stops early.
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
@@ -40,21 +53,22 @@ class StreamCall {
   // CANCELLED or DEADLINE_EXCEEDED once nobody waits for the gather.
   absl::Status CheckAwaited() const { return Guard().Check(); }
 
-  // Counts the call in the metrics. Once, when it is over. The rows of a
-  // gather that failed count as none.
+  // Counts the gather in the metrics. Once, when it is over. The rows of one
+  // that failed count as none.
   void Record(absl::StatusCode code) const;
-  absl::StatusCode code() const { return code_; }
 
  private:
   CallGuard Guard() const {
     return CallGuard(deadline_, cancelled_, service_.clock);
   }
   absl::Status CheckOnce();
-  absl::Status FillPiece(v1::GatherStreamResponse::Piece& piece);
 
   ServiceContext& service_;
-  const v1::GatherStreamRequest request_;
+  const TableMethod method_;
+  const v1::GatherRequest request_;
   const std::vector<LayerRowIds> layers_;  // of request_
+  const uint64_t row_count_;
+  const bool small_;
   const Admission::Ticket ticket_;
   const absl::Time arrived_;
   const absl::Time deadline_;
@@ -62,14 +76,8 @@ class StreamCall {
   std::optional<CheckedGather> gather_;
   std::optional<GatherCrc> crc_;
   uint64_t next_row_ = 0;
-  bool ended_ = false;
-  absl::StatusCode code_ = absl::StatusCode::kOk;
 };
-
-// The message that ends a gather of a stream with an error.
-v1::GatherStreamResponse StreamError(uint64_t call_id,
-                                     const absl::Status& status);
 
 }  // namespace engram
 
-#endif  // ENGRAM_TABLE_SERVER_SERVICE_STREAM_CALL_H_
+#endif  // ENGRAM_TABLE_SERVER_SERVICE_GATHER_TASK_H_

@@ -1,0 +1,62 @@
+#include "table_server/service/gather_task.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/status_macros.h"
+
+namespace engram {
+
+GatherTask::GatherTask(ServiceContext& service, TableMethod method,
+                       v1::GatherRequest request, Admission::Ticket ticket,
+                       absl::Time deadline)
+    : service_(service),
+      method_(method),
+      request_(std::move(request)),
+      layers_(RowIdsOf(request_)),
+      row_count_(RowCountOf(request_)),
+      small_(row_count_ * service.gatherer.row_bytes() <=
+             service.limits.small_bytes),
+      ticket_(std::move(ticket)),
+      arrived_(service.clock.Now()),
+      deadline_(deadline) {}
+
+absl::StatusOr<GatherTask::Piece> GatherTask::Next() {
+  ENGRAM_RETURN_IF_ERROR(CheckOnce());
+  const size_t row_bytes = service_.gatherer.row_bytes();
+  const uint64_t rows = std::min(service_.buffers.max_rows_bytes() / row_bytes,
+                                 row_count_ - next_row_);
+  Piece piece{service_.buffers.Take(rows * row_bytes)};
+  ENGRAM_RETURN_IF_ERROR(service_.gatherer.Copy(*gather_, next_row_,
+                                                piece.buffer.rows(), Guard()));
+  if (crc_.has_value()) crc_->AddRows(piece.buffer.rows());
+  next_row_ += rows;
+  piece.last = next_row_ == row_count_;
+  return piece;
+}
+
+absl::Status GatherTask::CheckOnce() {
+  if (gather_.has_value()) return absl::OkStatus();
+  // Nothing is done for a call whose caller is gone, not even checks.
+  ENGRAM_RETURN_IF_ERROR(CheckAwaited());
+  ENGRAM_ASSIGN_OR_RETURN(gather_,
+                          service_.gatherer.Check(request_.version(), layers_));
+  if (request_.want_crc32c()) {
+    crc_ = StartCrc(service_.manifest.version(), layers_);
+  }
+  return absl::OkStatus();
+}
+
+ReplyEnd GatherTask::end() const {
+  ReplyEnd end{.version = service_.manifest.version(), .crc32c = std::nullopt};
+  if (crc_.has_value()) end.crc32c = crc_->value();
+  return end;
+}
+
+void GatherTask::Record(absl::StatusCode code) const {
+  const uint64_t rows = code == absl::StatusCode::kOk ? next_row_ : 0;
+  service_.metrics.GatherEnded(method_, code, service_.clock.Now() - arrived_,
+                               rows, rows * service_.gatherer.row_bytes());
+}
+
+}  // namespace engram
