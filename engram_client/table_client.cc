@@ -1,6 +1,7 @@
 #include "engram_client/table_client.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,9 @@ namespace {
 // the same before Create returns without them.
 constexpr absl::Duration kOthersGrace = absl::Seconds(1);
 
+constexpr size_t kMaxPollThreads = 64;
+constexpr absl::Duration kMaxSpin = absl::Milliseconds(1);
+
 absl::Status CheckOptions(const TableClient::Options& options) {
   if (options.addresses.empty()) {
     return absl::InvalidArgumentError("no table server addresses");
@@ -35,7 +39,22 @@ absl::Status CheckOptions(const TableClient::Options& options) {
     return absl::InvalidArgumentError(
         "max_rows_per_call and max_gathers_in_flight must be above 0");
   }
+  if (options.poll_threads > kMaxPollThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("poll_threads is ", options.poll_threads,
+                     ", the limit is ", kMaxPollThreads));
+  }
+  if (options.spin < absl::ZeroDuration() || options.spin > kMaxSpin) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("spin is ", absl::FormatDuration(options.spin),
+                     ", not 0 .. ", absl::FormatDuration(kMaxSpin)));
+  }
   return absl::OkStatus();
+}
+
+size_t PollThreads(const TableClient::Options& options) {
+  if (options.poll_threads > 0) return options.poll_threads;
+  return std::clamp<size_t>(std::thread::hardware_concurrency() / 4, 1, 4);
 }
 
 class GatherHandleImpl final : public GatherHandle {
@@ -60,7 +79,14 @@ class GatherHandleImpl final : public GatherHandle {
 
 absl::StatusOr<std::unique_ptr<TableClient>> TableClient::Create(
     Options options) {
-  return TableClientImpl::Create(std::move(options), MakeGrpcTableTransport);
+  ENGRAM_RETURN_IF_ERROR(CheckOptions(options));  // before threads start
+  // The transports keep them.
+  const auto loops = std::make_shared<ClientLoops>(ClientLoops::Options{
+      .loop_count = PollThreads(options), .spin = options.spin});
+  return TableClientImpl::Create(
+      std::move(options), [loops](const std::string& address) {
+        return MakeGrpcTableTransport(address, loops);
+      });
 }
 
 absl::StatusOr<std::unique_ptr<TableClient>> TableClientImpl::Create(

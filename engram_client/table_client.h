@@ -77,10 +77,16 @@ class TableClient {
   struct Options {
     std::vector<std::string> addresses;  // host:port or unix:PATH
     std::string expected_version;        // empty: whatever the servers serve
-    uint64_t max_rows_per_call = 6144;   // larger parts become several calls
+    uint64_t max_rows_per_call = 32768;  // larger parts become several calls
     uint64_t max_gathers_in_flight = 1024;
     bool want_crc32c = false;  // servers sum each reply, the client checks it
     absl::Duration connect_timeout = absl::Seconds(10);
+    // Threads that send requests and copy replies into place, for all servers
+    // together; at most 64. 0: one for each four cores, at most 4.
+    size_t poll_threads = 0;
+    // How long one of them looks for events before it sleeps; at most 1 ms.
+    // Saves the time to wake it, at up to one core while nothing comes.
+    absl::Duration spin;
   };
 
   // Connects and waits until one server has told what the table is; servers

@@ -12,6 +12,7 @@
 #include "compute/worker/worker.h"
 #include "core/base/build_info.h"
 #include "core/base/log.h"
+#include "core/base/malloc_tuning.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/address.h"
@@ -119,6 +120,7 @@ absl::Status Run(Flags& flags) {
 
 int main(int argc, char** argv) {
   engram::InitLogging("engram-compute-worker");
+  engram::TuneMallocForLargeMessages();
   CLI::App app("Computes Engram steps with rows from table servers.");
   engram::Flags flags;
   engram::AddFlags(app, flags);

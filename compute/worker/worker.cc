@@ -103,7 +103,7 @@ absl::Status Worker::Listen() {
       rpc_server_,
       RpcServer::Start({.listen = options_.listen,
                         .services = {service_.get()},
-                        .health_names = {"engram.v1.ComputeService"}}));
+                        .service_names = {"engram.v1.ComputeService"}}));
   if (options_.admin.empty()) return absl::OkStatus();
   AddBuildInfo(*registry_, "compute-worker");
   ENGRAM_ASSIGN_OR_RETURN(admin_server_,

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "compute/block/engram_block.h"
 #include "core/base/log.h"
+#include "core/base/malloc_tuning.h"
 #include "core/base/status_macros.h"
 #include "core/model/checkpoint.h"
 #include "core/model/number_formats.h"
@@ -258,6 +259,7 @@ absl::StatusOr<bool> Run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   engram::InitLogging("engram-step-demo");
+  engram::TuneMallocForLargeMessages();
   engram::Flags flags;
   CLI::App app("Runs texts through both Engram layers, locally and remotely");
   app.add_option("--checkpoint", flags.checkpoint)->required();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/build_info.h"
 #include "core/base/log.h"
+#include "core/base/malloc_tuning.h"
 #include "engram_client/ctl/commands.h"
 
 namespace engram::ctl {
@@ -70,6 +71,7 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   engram::InitLogging("engramctl");
+  engram::TuneMallocForLargeMessages();
   // What the clients do on the way is for services' logs.
   spdlog::set_level(spdlog::level::warn);
   return engram::ctl::Run(argc, argv);

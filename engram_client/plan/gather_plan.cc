@@ -1,99 +1,139 @@
 #include "engram_client/plan/gather_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <utility>
 
 #include "core/base/check.h"
+#include "engram_client/plan/slot_sort.h"
 
 namespace engram {
 namespace {
 
-// One key a wanted slot: row id above, slot below. Sorting by the row alone is
-// enough, because a stable sort keeps the slots ascending.
-constexpr int kRowShift = 32;
-constexpr int kDigitBits = 11;
-constexpr size_t kDigits = size_t{1} << kDigitBits;
-// Below this, clearing the counters costs more than comparing.
-constexpr size_t kRadixFrom = 1024;
+// A table at most half full: few ids meet another on their way.
+size_t TableSize(size_t rows) { return std::bit_ceil(2 * rows); }
 
-// Radix sort by the low `row_bits` bits of the row, least digit first. Leaves
-// the result in `keys`; `scratch` has the same size.
-void RadixSort(std::vector<uint64_t>& keys, std::vector<uint64_t>& scratch,
-               int row_bits) {
-  std::array<uint32_t, kDigits> next;
-  for (int bit = 0; bit < row_bits; bit += kDigitBits) {
-    const int shift = kRowShift + bit;
-    next.fill(0);
-    for (const uint64_t key : keys) ++next[(key >> shift) & (kDigits - 1)];
-    uint32_t sum = 0;
-    for (uint32_t& count : next) {
-      const uint32_t here = count;
-      count = sum;
-      sum += here;
-    }
-    for (const uint64_t key : keys) {
-      scratch[next[(key >> shift) & (kDigits - 1)]++] = key;
-    }
-    keys.swap(scratch);
-  }
-}
-
-void SortKeys(std::vector<uint64_t>& keys, std::vector<uint64_t>& scratch) {
-  if (keys.size() < kRadixFrom) {
-    std::sort(keys.begin(), keys.end());
-    return;
-  }
-  uint64_t all = 0;
-  for (const uint64_t key : keys) all |= key >> kRowShift;
-  scratch.resize(keys.size());
-  RadixSort(keys, scratch, static_cast<int>(std::bit_width(all)));
+uint32_t HashOf(RowId row, int table_bits) {
+  constexpr uint32_t kGoldenRatio = 0x9E3779B1;  // 2^32 / phi, odd
+  return row * kGoldenRatio >> (32 - table_bits);
 }
 
 }  // namespace
+
+// Of one layer at a time, never cleared as a whole.
+struct GatherPlan::Scratch {
+  explicit Scratch(size_t rows)
+      : numbers(std::make_unique_for_overwrite<uint32_t[]>(4 * rows + 1 +
+                                                           TableSize(rows))),
+        sort(std::make_unique_for_overwrite<uint64_t[]>(SlotSortScratch(rows))),
+        last_slots(numbers.get()),
+        partitions(last_slots + rows),
+        sorted_partitions(partitions + rows),
+        part_begins(sorted_partitions + rows),
+        table(part_begins + rows + 1) {}
+
+  const std::unique_ptr<uint32_t[]> numbers;
+  const std::unique_ptr<uint64_t[]> sort;
+  uint32_t* const last_slots;  // that wants a unique row, so far
+  uint32_t* const partitions;  // of the unique rows
+  uint32_t* const sorted_partitions;
+  uint32_t* const part_begins;
+  uint32_t* const table;  // 1 + index of a unique row; 0: none
+};
 
 GatherPlan::GatherPlan(absl::Span<const LayerGather> layers,
                        uint64_t partition_rows) {
   ENGRAM_CHECK(std::has_single_bit(partition_rows));
   const int partition_shift = std::countr_zero(partition_rows);
   size_t total = 0;
-  for (const LayerGather& layer : layers) total += layer.row_ids.size();
-  rows_.reserve(total);
-  positions_.reserve(total);
-  first_position_.reserve(total + 1);
-
-  std::vector<uint64_t> keys;
-  std::vector<uint64_t> scratch;
+  size_t largest = 0;
+  for (const LayerGather& layer : layers) {
+    total += layer.row_ids.size();
+    largest = std::max(largest, layer.row_ids.size());
+  }
+  numbers_ = std::make_unique_for_overwrite<uint32_t[]>(4 * total);
+  rows_ = numbers_.get();
+  first_slots_ = rows_ + total;
+  by_partition_ = first_slots_ + total;
+  all_next_slots_ = by_partition_ + total;
+  next_slots_.resize(layers.size());
+  Scratch scratch(largest);
   for (uint32_t i = 0; i < layers.size(); ++i) {
     const absl::Span<const RowId> ids = layers[i].row_ids;
-    keys.resize(ids.size());
-    for (size_t slot = 0; slot < ids.size(); ++slot) {
-      keys[slot] = uint64_t{ids[slot]} << kRowShift | slot;
-    }
-    SortKeys(keys, scratch);
-    AddLayer(i, partition_shift, keys);
+    if (ids.empty()) continue;
+    next_slots_[i] = {all_next_slots_ + row_count_, ids.size()};
+    const size_t unique = FindDistinct(ids, scratch);
+    AddParts(i, unique, partition_shift, scratch);
+    const auto begin = static_cast<uint32_t>(unique_count_);
+    unique_count_ += unique;
+    row_count_ += ids.size();
+    layers_.push_back({i, begin, static_cast<uint32_t>(unique_count_)});
   }
-  first_position_.push_back(static_cast<uint32_t>(positions_.size()));
 }
 
-void GatherPlan::AddLayer(uint32_t layer_index, int partition_shift,
-                          absl::Span<const uint64_t> sorted_keys) {
-  bool first = true;
-  for (const uint64_t key : sorted_keys) {
-    const RowId row = static_cast<RowId>(key >> kRowShift);
-    if (first || row != rows_.back()) {
-      const PartitionId partition{
-          static_cast<uint32_t>(uint64_t{row} >> partition_shift)};
-      if (first || partition != parts_.back().partition) {
-        const auto begin = static_cast<uint32_t>(rows_.size());
-        parts_.push_back({layer_index, partition, begin, begin});
-      }
-      rows_.push_back(row);
-      first_position_.push_back(static_cast<uint32_t>(positions_.size()));
-      ++parts_.back().end;
-      first = false;
+size_t GatherPlan::FindDistinct(absl::Span<const RowId> ids, Scratch& scratch) {
+  RowId* const rows = rows_ + unique_count_;
+  uint32_t* const first_slots = first_slots_ + unique_count_;
+  uint32_t* const next_slots = all_next_slots_ + row_count_;
+  uint32_t* const table = scratch.table;
+  const size_t table_size = TableSize(ids.size());
+  const int table_bits = std::countr_zero(table_size);
+  std::fill_n(table, table_size, 0);
+  std::fill_n(next_slots, ids.size(), kNoSlot);
+  uint32_t unique = 0;
+  for (uint32_t slot = 0; slot < ids.size(); ++slot) {
+    const RowId row = ids[slot];
+    size_t at = HashOf(row, table_bits);
+    while (table[at] != 0 && rows[table[at] - 1] != row) {
+      at = (at + 1) & (table_size - 1);
     }
-    positions_.push_back(static_cast<uint32_t>(key));
+    if (table[at] == 0) {
+      rows[unique] = row;
+      first_slots[unique] = slot;
+      scratch.last_slots[unique] = slot;
+      table[at] = ++unique;
+    } else {
+      next_slots[std::exchange(scratch.last_slots[table[at] - 1], slot)] = slot;
+    }
+  }
+  return unique;
+}
+
+// In a large table it cannot be foretold where a partition ends: a branch on it
+// would often be taken wrongly. So every begin is written, and the next goes
+// over what was not to stay.
+void GatherPlan::AddParts(uint32_t layer_index, size_t unique,
+                          int partition_shift, Scratch& scratch) {
+  const RowId* const rows = rows_ + unique_count_;
+  for (size_t i = 0; i < unique; ++i) {
+    // A partition may have more rows than an id has values.
+    scratch.partitions[i] =
+        static_cast<uint32_t>(uint64_t{rows[i]} >> partition_shift);
+  }
+  uint32_t* const order = by_partition_ + unique_count_;
+  const uint32_t* const sorted = scratch.sorted_partitions;
+  SortSlots({scratch.partitions, unique}, scratch.sort.get(),
+            scratch.sorted_partitions, order);
+  const auto base = static_cast<uint32_t>(unique_count_);
+  for (size_t i = 0; i < unique; ++i) order[i] += base;
+
+  size_t parts = 0;
+  scratch.part_begins[0] = 0;
+  for (size_t i = 1; i < unique; ++i) {
+    parts += sorted[i] != sorted[i - 1] ? 1 : 0;
+    scratch.part_begins[parts] = sorted[i] != sorted[i - 1]
+                                     ? static_cast<uint32_t>(i)
+                                     : scratch.part_begins[parts];
+  }
+  ++parts;
+  scratch.part_begins[parts] = static_cast<uint32_t>(unique);
+
+  const size_t first_part = parts_.size();
+  parts_.resize(first_part + parts);
+  for (size_t i = 0; i < parts; ++i) {
+    const uint32_t begin = scratch.part_begins[i];
+    parts_[first_part + i] = {layer_index, PartitionId{sorted[begin]},
+                              base + begin, base + scratch.part_begins[i + 1]};
   }
 }
 

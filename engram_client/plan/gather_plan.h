@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -11,17 +12,21 @@
 
 namespace engram {
 
-// The distinct rows of one gather, ascending within each layer, so that the
-// rows of a partition stand together and a server reads them in memory order.
+// The distinct rows of one gather, in the order in which the caller's buffers
+// want them, and grouped by partition.
 //
-//   rows:       | layer 0: r0 < r1 < ...        | layer 1: ...      |
-//   positions:  | slots of r0 | slots of r1 |...| slots of ... | ...|
+//   ids of a layer:   31  9 17 30  9 31      partitions of 16 rows
+//   unique rows:      31  9 17 30            first slots: 0 1 2 3
+//   by partition:     1 | 0 2 3              parts: {0: 9}, {1: 31 17 30}
+//   next slots:       5  4  -  -  -  -       31 goes to slots 0 and 5
 //
 // A pure function of its input: the same ids give the same plan. No allocation
 // per row. Immutable once made; it keeps no reference to the caller's ids.
 class GatherPlan {
  public:
-  // Distinct rows [begin, end) of one partition.
+  static constexpr uint32_t kNoSlot = ~uint32_t{0};
+
+  // Rows of one partition: [begin, end) of by_partition().
   struct Part {
     uint32_t layer_index = 0;  // into the gather's layers
     PartitionId partition{};
@@ -31,27 +36,57 @@ class GatherPlan {
     uint32_t rows() const { return end - begin; }
   };
 
+  // Unique rows [begin, end) are of this layer.
+  struct Layer {
+    uint32_t layer_index = 0;
+    uint32_t begin = 0;
+    uint32_t end = 0;
+  };
+
   // REQUIRES: CheckGather passed; partition_rows is a power of two.
   GatherPlan(absl::Span<const LayerGather> layers, uint64_t partition_rows);
+  GatherPlan(const GatherPlan&) = delete;
+  GatherPlan& operator=(const GatherPlan&) = delete;
 
-  // Ascending by (layer_index, partition); they cover unique_rows() once.
+  // Those that have rows, ascending by layer_index.
+  absl::Span<const Layer> layers() const { return layers_; }
+  // Ascending by (layer_index, partition); they cover by_partition() once.
   absl::Span<const Part> parts() const { return parts_; }
-  absl::Span<const RowId> unique_rows() const { return rows_; }
-  // Slots of the layer's buffer that want unique row `index`, ascending.
-  absl::Span<const uint32_t> positions(uint32_t index) const {
-    return absl::MakeConstSpan(positions_)
-        .subspan(first_position_[index],
-                 first_position_[index + 1] - first_position_[index]);
+
+  absl::Span<const RowId> unique_rows() const { return {rows_, unique_count_}; }
+  // The first slot of its layer's buffer that wants each unique row, ascending
+  // within a layer.
+  absl::Span<const uint32_t> first_slots() const {
+    return {first_slots_, unique_count_};
   }
-  uint64_t row_count() const { return positions_.size(); }
+  // Indices of unique rows, ascending within a part.
+  absl::Span<const uint32_t> by_partition() const {
+    return {by_partition_, unique_count_};
+  }
+  // For each slot of a layer's buffer the next one that wants the same row, or
+  // kNoSlot.
+  absl::Span<const uint32_t> next_slots(uint32_t layer_index) const {
+    return next_slots_[layer_index];
+  }
+  uint64_t row_count() const { return row_count_; }
 
  private:
-  void AddLayer(uint32_t layer_index, int partition_shift,
-                absl::Span<const uint64_t> sorted_keys);
+  struct Scratch;
+  // Appends the distinct `ids` behind the unique rows; how many they are.
+  size_t FindDistinct(absl::Span<const RowId> ids, Scratch& scratch);
+  void AddParts(uint32_t layer_index, size_t unique, int partition_shift,
+                Scratch& scratch);
 
-  std::vector<RowId> rows_;
-  std::vector<uint32_t> first_position_;  // one more than rows_
-  std::vector<uint32_t> positions_;
+  size_t unique_count_ = 0;
+  size_t row_count_ = 0;
+  // One block, never cleared: what follows lies in it.
+  std::unique_ptr<uint32_t[]> numbers_;
+  RowId* rows_ = nullptr;
+  uint32_t* first_slots_ = nullptr;
+  uint32_t* by_partition_ = nullptr;
+  uint32_t* all_next_slots_ = nullptr;
+  std::vector<absl::Span<const uint32_t>> next_slots_;  // by layer index
+  std::vector<Layer> layers_;
   std::vector<Part> parts_;
 };
 

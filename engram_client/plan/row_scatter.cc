@@ -6,44 +6,72 @@
 #include "core/base/check.h"
 
 namespace engram {
+namespace {
 
-RowScatter::RowScatter(const GatherPlan& plan,
-                       absl::Span<const absl::Span<std::byte>> outs,
-                       size_t row_bytes,
-                       absl::Span<const GatherPlan::Part> parts)
-    : plan_(plan), outs_(outs), row_bytes_(row_bytes), parts_(parts) {
-  for (const GatherPlan::Part& part : parts) {
-    ENGRAM_CHECK(part.rows() > 0 && part.layer_index < outs.size());
-    missing_bytes_ += uint64_t{part.rows()} * row_bytes;
+// Rows of other calls lie between those of this one, so the caller's buffer is
+// not written without gaps. Asking for a slot's lines this many rows before it
+// is written hides most of that.
+constexpr uint32_t kRowsAhead = 8;
+constexpr size_t kCacheLineBytes = 64;
+
+void PrefetchForWrite(const std::byte* slot, size_t row_bytes) {
+  for (size_t i = 0; i < row_bytes; i += kCacheLineBytes) {
+    __builtin_prefetch(slot + i, /*rw=*/1);
   }
 }
 
-void RowScatter::Append(absl::Span<const std::byte> bytes) {
-  ENGRAM_CHECK(bytes.size() <= missing_bytes_);
-  missing_bytes_ -= bytes.size();
-  if (!split_row_.empty()) {
-    const size_t take = std::min(row_bytes_ - split_row_.size(), bytes.size());
-    split_row_.insert(split_row_.end(), bytes.begin(), bytes.begin() + take);
+}  // namespace
+
+void RowScatter::Write(uint64_t offset_bytes,
+                       absl::Span<const std::byte> bytes) const {
+  ENGRAM_CHECK(bytes.size() <= size_bytes() &&
+               offset_bytes <= size_bytes() - bytes.size());
+  auto row = static_cast<uint32_t>(offset_bytes / row_bytes_);
+  size_t offset = offset_bytes % row_bytes_;
+  const CallRows::Run* run = rows_.runs().data();
+  while (!bytes.empty()) {
+    while (row >= run->end) ++run;
+    size_t take = std::min(bytes.size(), row_bytes_ - offset);
+    if (take == row_bytes_) {
+      take *= std::min<size_t>(bytes.size() / row_bytes_, run->end - row);
+      WriteRows(*run, row, bytes.subspan(0, take));
+    } else {
+      WriteRowPart(*run, row, offset, bytes.subspan(0, take));
+    }
     bytes.remove_prefix(take);
-    if (split_row_.size() < row_bytes_) return;
-    ScatterRow(split_row_.data());
-    split_row_.clear();
+    row += static_cast<uint32_t>((offset + take) / row_bytes_);
+    offset = 0;
   }
-  for (; bytes.size() >= row_bytes_; bytes.remove_prefix(row_bytes_)) {
-    ScatterRow(bytes.data());
-  }
-  split_row_.insert(split_row_.end(), bytes.begin(), bytes.end());
 }
 
-void RowScatter::ScatterRow(const std::byte* row) {
-  const GatherPlan::Part& part = parts_[part_];
-  std::byte* const out = outs_[part.layer_index].data();
-  for (const uint32_t slot : plan_.positions(part.begin + row_)) {
-    std::memcpy(out + size_t{slot} * row_bytes_, row, row_bytes_);
+void RowScatter::WriteRowPart(const CallRows::Run& run, uint32_t row,
+                              size_t offset,
+                              absl::Span<const std::byte> bytes) const {
+  std::byte* const out = outs_[run.layer_index].data() + offset;
+  const absl::Span<const uint32_t> next = plan_.next_slots(run.layer_index);
+  for (uint32_t slot = rows_.first_slots()[row]; slot != GatherPlan::kNoSlot;
+       slot = next[slot]) {
+    std::memcpy(out + slot * row_bytes_, bytes.data(), bytes.size());
   }
-  if (++row_ < part.rows()) return;
-  row_ = 0;
-  ++part_;
+}
+
+void RowScatter::WriteRows(const CallRows::Run& run, uint32_t row,
+                           absl::Span<const std::byte> bytes) const {
+  std::byte* const out = outs_[run.layer_index].data();
+  const absl::Span<const uint32_t> next = plan_.next_slots(run.layer_index);
+  const absl::Span<const uint32_t> slots = rows_.first_slots();
+  const size_t row_bytes = row_bytes_;
+  const std::byte* from = bytes.data();
+  const auto end = row + static_cast<uint32_t>(bytes.size() / row_bytes);
+  for (; row < end; ++row, from += row_bytes) {
+    if (row + kRowsAhead < end) {
+      PrefetchForWrite(out + slots[row + kRowsAhead] * row_bytes, row_bytes);
+    }
+    for (uint32_t slot = slots[row]; slot != GatherPlan::kNoSlot;
+         slot = next[slot]) {
+      std::memcpy(out + slot * row_bytes, from, row_bytes);
+    }
+  }
 }
 
 }  // namespace engram

@@ -3,43 +3,48 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
+#include "engram_client/plan/call_rows.h"
 #include "engram_client/plan/gather_plan.h"
 
 namespace engram {
 
 // Copies the packed rows of one call to every slot that asked for them. The
-// bytes come in order and in pieces of any size, as a transport has them.
+// bytes come in pieces of any size and in any order, as a transport has them.
 //
-// Thread safety: none. Scatters of different rows of one plan may run at the
-// same time: they write to different slots.
+// Thread safety: Write may be called concurrently for bytes that do not
+// overlap, as may scatters of different rows of one plan: they write to
+// different bytes of the buffers.
 class RowScatter {
  public:
-  // `outs`: the buffer of each layer of the plan. `parts`: what the call asked
-  // for, in order. `plan` and the buffers must outlive the scatter.
-  RowScatter(const GatherPlan& plan,
-             absl::Span<const absl::Span<std::byte>> outs, size_t row_bytes,
-             absl::Span<const GatherPlan::Part> parts);
+  // `outs`: the buffer of each layer of the plan. `rows`: what the call asked
+  // for. All must outlive the scatter.
+  RowScatter(const GatherPlan& plan, const CallRows& rows,
+             absl::Span<const absl::Span<std::byte>> outs, size_t row_bytes)
+      : plan_(plan), rows_(rows), outs_(outs), row_bytes_(row_bytes) {}
 
-  // Bytes that are still to come.
-  uint64_t missing_bytes() const { return missing_bytes_; }
+  // Of all rows of the call.
+  uint64_t size_bytes() const {
+    return uint64_t{rows_.row_count()} * row_bytes_;
+  }
 
-  // REQUIRES: bytes.size() <= missing_bytes().
-  void Append(absl::Span<const std::byte> bytes);
+  // `bytes` are those that begin at `offset_bytes` in the packed rows.
+  // REQUIRES: offset_bytes + bytes.size() <= size_bytes().
+  void Write(uint64_t offset_bytes, absl::Span<const std::byte> bytes) const;
 
  private:
-  void ScatterRow(const std::byte* row);
+  // A part of one row.
+  void WriteRowPart(const CallRows::Run& run, uint32_t row, size_t offset,
+                    absl::Span<const std::byte> bytes) const;
+  // Whole rows of one run.
+  void WriteRows(const CallRows::Run& run, uint32_t row,
+                 absl::Span<const std::byte> bytes) const;
 
   const GatherPlan& plan_;
+  const CallRows& rows_;
   const absl::Span<const absl::Span<std::byte>> outs_;
   const size_t row_bytes_;
-  const absl::Span<const GatherPlan::Part> parts_;
-  size_t part_ = 0;   // index of the part that the next row belongs to
-  uint32_t row_ = 0;  // the next row, within that part
-  uint64_t missing_bytes_ = 0;
-  std::vector<std::byte> split_row_;  // start of a row that a piece cut
 };
 
 }  // namespace engram

@@ -12,8 +12,7 @@ namespace engram {
 
 // The calls of a transport that have not ended. The set owns them, others have
 // handles: when CancelAllAndWait returns, no call exists any more, however
-// many handles do. That matters for gRPC, whose calls keep their channel: a
-// channel that ends on a thread of gRPC joins that thread and crashes.
+// many handles do, and what calls use (channel, queue) may end.
 //
 // Thread safety: all methods may be called concurrently.
 class CallSet {

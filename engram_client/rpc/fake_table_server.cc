@@ -235,10 +235,10 @@ void FakeTableServer::Answer(const CallPtr& call, const Gather& gather,
       FakeTable::WriteRow(gather.rows[i].first, gather.rows[i].second,
                           rows.data() + i * FakeTable::kRowBytes);
     }
-    // Two pieces that cut a row.
+    // Two pieces that cut a row, the second one first.
     const absl::Span<const std::byte> all(rows);
-    sink.Append(all.subspan(0, all.size() / 2));
-    sink.Append(all.subspan(all.size() / 2));
+    sink.Write(all.size() / 2, all.subspan(all.size() / 2));
+    sink.Write(0, all.subspan(0, all.size() / 2));
   }
   Finish(call, std::move(status));
 }

@@ -1,6 +1,8 @@
 #include "engram_client/rpc/gather_operation.h"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/base/status_annotate.h"
 #include "core/wire/error_detail.h"
+#include "engram_client/plan/call_rows.h"
 #include "engram_client/plan/row_scatter.h"
 
 namespace engram {
@@ -38,6 +41,7 @@ std::vector<absl::Span<std::byte>> Outs(absl::Span<const LayerGather> layers) {
 
 std::vector<GatherPlan::Part> Parts(absl::Span<const GatherSegment> segments) {
   std::vector<GatherPlan::Part> parts;
+  parts.reserve(segments.size());
   for (const GatherSegment& segment : segments) parts.push_back(segment.part);
   return parts;
 }
@@ -48,28 +52,38 @@ std::vector<GatherPlan::Part> Parts(absl::Span<const GatherSegment> segments) {
 class GatherOperation::Call final : public RowSink {
  public:
   Call(std::shared_ptr<GatherOperation> operation, PlannedCall planned)
-      : operation(std::move(operation)),
-        planned(std::move(planned)),
-        parts(Parts(this->planned.segments)),
-        scatter_(this->operation->plan_, this->operation->outs_,
-                 this->operation->row_bytes_, parts) {}
+      : operation(std::move(operation)), planned(std::move(planned)) {}
 
-  void Append(absl::Span<const std::byte> bytes) override {
+  // Before the call starts, once.
+  void SetRows(CallRows ordered) {
+    rows_.emplace(std::move(ordered));
+    scatter_.emplace(operation->plan_, *rows_, operation->outs_,
+                     operation->row_bytes_);
+  }
+  const CallRows& rows() const { return *rows_; }
+
+  void Write(uint64_t offset_bytes,
+             absl::Span<const std::byte> bytes) override {
     if (!operation->Enter()) return;
-    scatter_.Append(bytes);
+    scatter_->Write(offset_bytes, bytes);
+    written_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
     operation->FinishEnd(operation->Leave());
   }
 
-  bool complete() const { return scatter_.missing_bytes() == 0; }
+  bool complete() const {
+    return written_bytes_.load(std::memory_order_relaxed) ==
+           planned.rows * operation->row_bytes_;
+  }
 
   const std::shared_ptr<GatherOperation> operation;
   const PlannedCall planned;
-  const std::vector<GatherPlan::Part> parts;
   // Guarded by the operation's mutex; null before it has started.
   std::shared_ptr<TransportCall> transport_call;
 
  private:
-  RowScatter scatter_;  // used by the transport's thread only
+  std::optional<CallRows> rows_;
+  std::optional<RowScatter> scatter_;
+  std::atomic<uint64_t> written_bytes_{0};
 };
 
 GatherOperation::GatherOperation(const GatherEnvironment& environment,
@@ -193,6 +207,7 @@ GatherOperation::Ending GatherOperation::Dispatch() {
       calls = TakeCalls();
     }
   }
+  OrderRows(calls);
   for (const CallPtr& call : calls) StartCall(call);
   return Leave();
 }
@@ -210,6 +225,19 @@ std::vector<GatherOperation::CallPtr> GatherOperation::TakeCalls() {
   return calls;
 }
 
+void GatherOperation::OrderRows(absl::Span<const CallPtr> calls) const {
+  std::vector<std::vector<GatherPlan::Part>> parts;
+  parts.reserve(calls.size());
+  for (const CallPtr& call : calls) {
+    parts.push_back(Parts(call->planned.segments));
+  }
+  std::vector<CallRows> rows =
+      CallRows::Order(plan_, std::vector<absl::Span<const GatherPlan::Part>>(
+                                 parts.begin(), parts.end()));
+  for (size_t i = 0; i < calls.size(); ++i)
+    calls[i]->SetRows(std::move(rows[i]));
+}
+
 void GatherOperation::SetWakeTimer(absl::Duration delay) {
   environment_.timers->Cancel(wake_timer_);
   wake_timer_ = {};
@@ -220,10 +248,11 @@ void GatherOperation::SetWakeTimer(absl::Duration delay) {
 }
 
 void GatherOperation::StartCall(const CallPtr& call) {
+  const CallRows& rows = call->rows();
   std::vector<TableTransport::RowRun> runs;
-  for (const GatherPlan::Part& part : call->parts) {
-    runs.push_back({layer_ids_[part.layer_index],
-                    plan_.unique_rows().subspan(part.begin, part.rows())});
+  for (const CallRows::Run& run : rows.runs()) {
+    runs.push_back({layer_ids_[run.layer_index],
+                    rows.row_ids().subspan(run.begin, run.end - run.begin)});
   }
   TableTransport::GatherRequest request;
   request.version = environment_.table->version;

@@ -97,6 +97,7 @@ class GatherOperation final
   // the end that may have been decided meanwhile.
   [[nodiscard]] Ending Dispatch();
   std::vector<CallPtr> TakeCalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OrderRows(absl::Span<const CallPtr> calls) const;
   void SetWakeTimer(absl::Duration delay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartCall(const CallPtr& call);
   void OnCallDone(const CallPtr& call, const absl::Status& status);

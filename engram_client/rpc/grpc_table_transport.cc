@@ -2,105 +2,63 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/support/channel_arguments.h>
-#include <grpcpp/support/client_callback.h>
+#include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/async_unary_call.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/rpc/channel.h"
 #include "core/wire/error_detail.h"
-#include "core/wire/gather_crc.h"
+#include "core/wire/gather_size.h"
 #include "engram/v1/table.grpc.pb.h"
 #include "engram_client/rpc/call_set.h"
+#include "engram_client/rpc/gather_lane.h"
 
 namespace engram {
 namespace {
 
-void SetDeadline(grpc::ClientContext& context, absl::Time deadline) {
-  if (deadline != absl::InfiniteFuture()) {
-    context.set_deadline(absl::ToChronoTime(deadline));
-  }
-}
-
-class GrpcCall : public TransportCall {
+// Owned by the call set from before it starts until its end.
+class TableCall final : public TransportCall {
  public:
-  void Cancel() override { context.TryCancel(); }
-
-  grpc::ClientContext context;
-};
-
-struct TableCall final : GrpcCall {
-  v1::GetTableRequest request;
-  v1::GetTableResponse response;
-  TableTransport::TableDone done;
-};
-
-struct GatherCall final : GrpcCall {
-  v1::GatherRequest request;
-  v1::GatherResponse response;
-  uint64_t reply_bytes = 0;
-  std::shared_ptr<RowSink> sink;
-  TableTransport::StatusDone done;
-
-  absl::Status CheckResponse() const;
-};
-
-absl::Span<const std::byte> RowsOf(const v1::GatherResponse& response) {
-  return {reinterpret_cast<const std::byte*>(response.rows().data()),
-          response.rows().size()};
-}
-
-uint32_t CrcOf(const v1::GatherRequest& request,
-               const v1::GatherResponse& response) {
-  GatherCrc crc(request.version());
-  for (const v1::LayerRows& layer : request.layers()) {
-    crc.AddLayer(
-        LayerId{layer.layer_id()},
-        {layer.row_ids().data(), static_cast<size_t>(layer.row_ids().size())});
+  TableCall(CallSet* calls, absl::Time deadline, TableTransport::TableDone done)
+      : calls_(calls), done_(std::move(done)) {
+    if (deadline == absl::InfiniteFuture()) return;
+    context_.set_deadline(absl::ToChronoTime(deadline));
   }
-  crc.AddRows(RowsOf(response));
-  return crc.value();
-}
 
-absl::Status GatherCall::CheckResponse() const {
-  if (response.version() != request.version()) {
-    return absl::DataLossError(absl::StrCat("reply is of table '",
-                                            response.version(), "', not ",
-                                            request.version()));
+  void Start(v1::TableService::Stub& stub, QueueLoop& loop) {
+    reader_ = stub.PrepareAsyncGetTable(&context_, v1::GetTableRequest(),
+                                        &loop.queue());
+    reader_->StartCall();
+    reader_->Finish(&response_, &status_, done_event_.tag());
   }
-  if (response.rows().size() != reply_bytes) {
-    return absl::DataLossError(
-        absl::StrCat("reply has ", response.rows().size(),
-                     " bytes of rows, not ", reply_bytes));
-  }
-  if (request.want_crc32c() && CrcOf(request, response) != response.crc32c()) {
-    return absl::DataLossError(absl::StrCat(
-        "CRC32C of the reply is ", absl::Hex(CrcOf(request, response)),
-        ", the server sent ", absl::Hex(response.crc32c())));
-  }
-  return absl::OkStatus();
-}
 
-v1::GatherRequest ToProto(const TableTransport::GatherRequest& request) {
-  v1::GatherRequest proto;
-  proto.set_version(std::string(request.version));
-  proto.set_want_crc32c(request.want_crc32c);
-  v1::LayerRows* rows = nullptr;
-  for (const TableTransport::RowRun& run : request.runs) {
-    if (rows == nullptr || rows->layer_id() != ToInt(run.layer)) {
-      rows = proto.add_layers();
-      rows->set_layer_id(ToInt(run.layer));
+  void Cancel() override { context_.TryCancel(); }
+
+ private:
+  void OnDone(bool /*ok*/) {
+    if (status_.ok()) {
+      done_(std::move(response_));
+    } else {
+      done_(FromGrpcStatus(status_));
     }
-    rows->mutable_row_ids()->Add(run.row_ids.begin(), run.row_ids.end());
+    calls_->Remove(this);
   }
-  return proto;
-}
 
-// Owned by the call set until OnDone.
-class WatchCall final
-    : public GrpcCall,
-      public grpc::ClientReadReactor<v1::WatchPartitionsResponse> {
+  CallSet* const calls_;
+  TableTransport::TableDone done_;
+  grpc::ClientContext context_;
+  v1::GetTableResponse response_;
+  grpc::Status status_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::GetTableResponse>>
+      reader_;
+  MemberEvent<TableCall, &TableCall::OnDone> done_event_{this};
+};
+
+// As TableCall.
+class WatchCall final : public TransportCall {
  public:
   WatchCall(CallSet* calls, TableTransport::WatchEvent on_message,
             TableTransport::StatusDone done)
@@ -108,38 +66,59 @@ class WatchCall final
         on_message_(std::move(on_message)),
         done_(std::move(done)) {}
 
-  void Start(v1::TableService::Stub& stub) {
-    stub.async()->WatchPartitions(&context, &request_, this);
-    StartRead(&message_);
-    StartCall();
+  void Start(v1::TableService::Stub& stub, QueueLoop& loop) {
+    reader_ = stub.PrepareAsyncWatchPartitions(
+        &context_, v1::WatchPartitionsRequest(), &loop.queue());
+    reader_->StartCall(started_event_.tag());
   }
 
-  void OnReadDone(bool ok) override {
-    if (!ok) return;
-    on_message_(message_);
-    message_.Clear();
-    StartRead(&message_);
+  void Cancel() override { context_.TryCancel(); }
+
+ private:
+  void OnStarted(bool ok) { ReadOrFinish(ok); }
+
+  void OnRead(bool ok) {
+    if (ok) on_message_(message_);
+    ReadOrFinish(ok);
   }
 
-  void OnDone(const grpc::Status& status) override {
-    done_(FromGrpcStatus(status));
+  void ReadOrFinish(bool ok) {
+    if (ok) {
+      reader_->Read(&message_, read_event_.tag());
+    } else {
+      reader_->Finish(&status_, finished_event_.tag());
+    }
+  }
+
+  void OnFinished(bool /*ok*/) {
+    done_(FromGrpcStatus(status_));
     calls_->Remove(this);
   }
 
- private:
   CallSet* const calls_;
   const TableTransport::WatchEvent on_message_;
   TableTransport::StatusDone done_;
-  v1::WatchPartitionsRequest request_;
+  grpc::ClientContext context_;
   v1::WatchPartitionsResponse message_;
+  grpc::Status status_;
+  std::unique_ptr<grpc::ClientAsyncReader<v1::WatchPartitionsResponse>> reader_;
+  MemberEvent<WatchCall, &WatchCall::OnStarted> started_event_{this};
+  MemberEvent<WatchCall, &WatchCall::OnRead> read_event_{this};
+  MemberEvent<WatchCall, &WatchCall::OnFinished> finished_event_{this};
 };
 
-// Calls belong to the set alone, from before they start: see CallSet.
 class GrpcTableTransport final : public TableTransport {
  public:
-  explicit GrpcTableTransport(const std::string& address)
-      : channel_(MakeChannel(address)),
-        stub_(v1::TableService::NewStub(channel_)) {}
+  GrpcTableTransport(const std::string& address,
+                     std::shared_ptr<ClientLoops> loops)
+      : loops_(std::move(loops)),
+        loop_(loops_->Next()),
+        channel_(MakeChannel(address)),
+        stub_(v1::TableService::NewStub(channel_)) {
+    small_.push_back(std::make_unique<GatherLane>(channel_, loop_));
+    AddLanes(address, kSmallLanes, small_);
+    AddLanes(address, kBulkLanes, bulk_);
+  }
 
   ~GrpcTableTransport() override { calls_.CancelAllAndWait(); }
 
@@ -147,67 +126,64 @@ class GrpcTableTransport final : public TableTransport {
                                           TableDone done) override {
     // The caller has its own backoff; the channel's would come on top.
     grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
-    auto owned = std::make_shared<TableCall>();
-    TableCall* const call = owned.get();
-    SetDeadline(call->context, deadline);
-    call->done = std::move(done);
-    auto handle = calls_.Add(std::move(owned));
-    stub_->async()->GetTable(&call->context, &call->request, &call->response,
-                             [this, call](const grpc::Status& status) {
-                               if (status.ok()) {
-                                 call->done(std::move(call->response));
-                               } else {
-                                 call->done(FromGrpcStatus(status));
-                               }
-                               calls_.Remove(call);
-                             });
-    return handle;
+    return Start(
+        std::make_shared<TableCall>(&calls_, deadline, std::move(done)));
   }
 
   std::shared_ptr<TransportCall> WatchPartitions(WatchEvent on_message,
                                                  StatusDone done) override {
-    auto owned = std::make_shared<WatchCall>(&calls_, std::move(on_message),
-                                             std::move(done));
-    WatchCall* const call = owned.get();
-    auto handle = calls_.Add(std::move(owned));
-    call->Start(*stub_);
-    return handle;
+    return Start(std::make_shared<WatchCall>(&calls_, std::move(on_message),
+                                             std::move(done)));
   }
 
   std::shared_ptr<TransportCall> Gather(const GatherRequest& request,
                                         std::shared_ptr<RowSink> sink,
                                         StatusDone done) override {
-    auto owned = std::make_shared<GatherCall>();
-    GatherCall* const call = owned.get();
-    SetDeadline(call->context, request.deadline);
-    call->request = ToProto(request);
-    call->reply_bytes = request.reply_bytes;
-    call->sink = std::move(sink);
-    call->done = std::move(done);
-    auto handle = calls_.Add(std::move(owned));
-    stub_->async()->Gather(&call->context, &call->request, &call->response,
-                           [this, call](const grpc::Status& grpc_status) {
-                             absl::Status status = FromGrpcStatus(grpc_status);
-                             if (status.ok()) status = call->CheckResponse();
-                             if (status.ok())
-                               call->sink->Append(RowsOf(call->response));
-                             call->done(std::move(status));
-                             calls_.Remove(call);
-                           });
-    return handle;
+    const Lanes& lanes =
+        request.reply_bytes <= kSmallGatherBytes ? small_ : bulk_;
+    return LeastBusy(lanes).Gather(request, std::move(sink), std::move(done));
   }
 
  private:
+  using Lanes = std::vector<std::unique_ptr<GatherLane>>;
+
+  template <typename Call>
+  std::shared_ptr<TransportCall> Start(std::shared_ptr<Call> owned) {
+    Call* const call = owned.get();
+    auto handle = calls_.Add(std::move(owned));
+    call->Start(*stub_, loop_);
+    return handle;
+  }
+
+  // Fills up to `count` lanes.
+  void AddLanes(const std::string& address, size_t count, Lanes& lanes) {
+    while (lanes.size() < count) {
+      lanes.push_back(
+          std::make_unique<GatherLane>(MakeChannel(address), loops_->Next()));
+    }
+  }
+
+  static GatherLane& LeastBusy(const Lanes& lanes) {
+    return **std::min_element(
+        lanes.begin(), lanes.end(), [](const auto& a, const auto& b) {
+          return a->outstanding_bytes() < b->outstanding_bytes();
+        });
+  }
+
+  const std::shared_ptr<ClientLoops> loops_;
+  QueueLoop& loop_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::TableService::Stub> stub_;
   CallSet calls_;
+  Lanes small_;
+  Lanes bulk_;
 };
 
 }  // namespace
 
 std::unique_ptr<TableTransport> MakeGrpcTableTransport(
-    const std::string& address) {
-  return std::make_unique<GrpcTableTransport>(address);
+    const std::string& address, std::shared_ptr<ClientLoops> loops) {
+  return std::make_unique<GrpcTableTransport>(address, std::move(loops));
 }
 
 }  // namespace engram

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "core/base/ids.h"
+#include "core/wire/gather_request.h"
 #include "engram/v1/table.pb.h"
 
 namespace engram {
@@ -27,12 +27,17 @@ class TransportCall {
   virtual void Cancel() = 0;
 };
 
-// Takes the packed rows of one gather, in the order asked, in pieces of any
-// size. Not called once the call's `done` has been.
+// Takes the packed rows of one gather, in pieces of any size and in any order.
+// Not called once the call's `done` has been.
+//
+// Thread safety: Write may be called concurrently; no byte is written twice.
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  virtual void Append(absl::Span<const std::byte> bytes) = 0;
+  // `bytes` are those that begin at `offset_bytes` in the rows, which stand one
+  // after another in the order asked.
+  virtual void Write(uint64_t offset_bytes,
+                     absl::Span<const std::byte> bytes) = 0;
 };
 
 // Calls to one table server. The seam for doubles and decorators.
@@ -45,11 +50,7 @@ class RowSink {
 // Thread safety: all methods may be called concurrently.
 class TableTransport {
  public:
-  // Rows of one layer; several runs in a row may be of the same layer.
-  struct RowRun {
-    LayerId layer;
-    absl::Span<const RowId> row_ids;
-  };
+  using RowRun = engram::RowRun;
   struct GatherRequest {
     absl::string_view version;      // read during the call of Gather only
     absl::Span<const RowRun> runs;  // read during the call of Gather only
@@ -72,10 +73,11 @@ class TableTransport {
   virtual std::shared_ptr<TransportCall> WatchPartitions(WatchEvent on_message,
                                                          StatusDone done) = 0;
 
-  // One unary gather. On OK, `sink` has had exactly reply_bytes, and version,
-  // size and (where asked for) checksum of the reply were right: DATA_LOSS
-  // where they were not. Errors carry the reasons of engram/v1/errors.proto.
-  // The deadline is also sent to the server. `sink` is kept until `done`.
+  // One gather. On OK, `sink` has had exactly reply_bytes, and version, size
+  // and (where asked for) checksum of the reply were right: DATA_LOSS where
+  // they were not. On an error it may have had some bytes. Errors carry the
+  // reasons of engram/v1/errors.proto. The deadline is also sent to the server.
+  // `sink` is kept until `done`.
   virtual std::shared_ptr<TransportCall> Gather(const GatherRequest& request,
                                                 std::shared_ptr<RowSink> sink,
                                                 StatusDone done) = 0;

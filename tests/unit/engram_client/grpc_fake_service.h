@@ -6,13 +6,19 @@
 #include <grpcpp/server_builder.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/notification.h"
+#include "core/wire/error_detail.h"
 #include "core/wire/gather_crc.h"
 #include "engram/v1/table.grpc.pb.h"
 #include "engram_client/rpc/fake_table_server.h"
@@ -35,12 +41,18 @@ class TempFolder {
   std::string path_;
 };
 
-// A FakeTable behind real gRPC, holding every partition.
+// A FakeTable behind real gRPC, holding every partition. Each gather of a
+// stream is answered by a thread of its own.
 class GrpcFakeService final : public v1::TableService::Service {
  public:
-  using ChangeReply = std::function<void(v1::GatherResponse&)>;
-  using OnGather = std::function<grpc::Status(grpc::ServerContext&,
-                                              const v1::GatherRequest&)>;
+  struct Gather {
+    v1::GatherStreamRequest request;
+    std::atomic<bool> cancelled{false};  // or its stream broken
+  };
+  using ChangePiece = std::function<void(v1::GatherStreamResponse::Piece&)>;
+  using OnGather = std::function<grpc::Status(const Gather&)>;
+  using Stream = grpc::ServerReaderWriter<v1::GatherStreamResponse,
+                                          v1::GatherStreamRequest>;
 
   explicit GrpcFakeService(const std::string& address) {
     grpc::ServerBuilder builder;
@@ -54,8 +66,9 @@ class GrpcFakeService final : public v1::TableService::Service {
   }
 
   // Set before calls arrive.
-  ChangeReply change_reply;
+  ChangePiece change_last_piece;
   OnGather on_gather;
+  size_t piece_bytes = 1000;
 
   grpc::Status GetTable(grpc::ServerContext*, const v1::GetTableRequest*,
                         v1::GetTableResponse* response) override {
@@ -86,17 +99,61 @@ class GrpcFakeService final : public v1::TableService::Service {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "stopping");
   }
 
-  grpc::Status Gather(grpc::ServerContext* context,
-                      const v1::GatherRequest* request,
-                      v1::GatherResponse* response) override {
-    if (on_gather) {
-      const grpc::Status status = on_gather(*context, *request);
-      if (!status.ok()) return status;
+  grpc::Status GatherStream(grpc::ServerContext*, Stream* stream) override {
+    std::map<uint64_t, std::shared_ptr<Gather>> gathers;
+    std::vector<std::thread> threads;
+    Mutex writing;
+    v1::GatherStreamRequest request;
+    while (stream->Read(&request)) {
+      auto& gather = gathers[request.call_id()];
+      if (request.has_cancel()) {
+        if (gather != nullptr) gather->cancelled = true;
+        continue;
+      }
+      gather = std::make_shared<Gather>();
+      gather->request = request;
+      threads.emplace_back([this, gather, stream, &writing] {
+        Answer(*gather, stream, writing);
+      });
     }
-    response->set_version(request->version());
-    GatherCrc crc(request->version());
-    std::string& rows = *response->mutable_rows();
-    for (const v1::LayerRows& layer : request->layers()) {
+    for (const auto& [id, gather] : gathers) gather->cancelled = true;
+    for (std::thread& thread : threads) thread.join();
+    return grpc::Status::OK;
+  }
+
+ private:
+  void Answer(const Gather& gather, Stream* stream, Mutex& writing) const {
+    const grpc::Status status =
+        on_gather ? on_gather(gather) : grpc::Status::OK;
+    v1::GatherStreamResponse response;
+    response.set_call_id(gather.request.call_id());
+    if (!status.ok()) {
+      *response.mutable_error() = ToRpcStatusProto(FromGrpcStatus(status));
+      MutexLock lock(&writing);
+      stream->Write(response);
+      return;
+    }
+    v1::GatherStreamResponse::Piece& piece = *response.mutable_piece();
+    std::string rows = Fill(gather.request.gather(), piece);
+    for (; rows.size() > piece_bytes; rows.erase(0, piece_bytes)) {
+      v1::GatherStreamResponse early;
+      early.set_call_id(gather.request.call_id());
+      early.mutable_piece()->set_rows(rows.substr(0, piece_bytes));
+      MutexLock lock(&writing);
+      stream->Write(early);
+    }
+    piece.set_rows(rows);
+    if (change_last_piece) change_last_piece(piece);
+    MutexLock lock(&writing);
+    stream->Write(response);
+  }
+
+  // All rows; `last` gets the rest of what the last piece has.
+  static std::string Fill(const v1::GatherRequest& request,
+                          v1::GatherStreamResponse::Piece& last) {
+    std::string rows;
+    GatherCrc crc(request.version());
+    for (const v1::LayerRows& layer : request.layers()) {
       const LayerId id{layer.layer_id()};
       crc.AddLayer(id, {layer.row_ids().data(),
                         static_cast<size_t>(layer.row_ids_size())});
@@ -109,12 +166,12 @@ class GrpcFakeService final : public v1::TableService::Service {
       }
     }
     crc.AddRows({reinterpret_cast<const std::byte*>(rows.data()), rows.size()});
-    if (request->want_crc32c()) response->set_crc32c(crc.value());
-    if (change_reply) change_reply(*response);
-    return grpc::Status::OK;
+    last.set_last(true);
+    last.set_version(request.version());
+    if (request.want_crc32c()) last.set_crc32c(crc.value());
+    return rows;
   }
 
- private:
   const FakeTable table_;
   Notification stopping_;
   std::unique_ptr<grpc::Server> server_;

@@ -7,6 +7,7 @@
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -67,12 +68,9 @@ class ClaimsATable final : public v1::TableService::CallbackService {
     return new Watch(table_);
   }
 
-  grpc::ServerUnaryReactor* Gather(grpc::CallbackServerContext* /*context*/,
-                                   const v1::GatherRequest* /*request*/,
-                                   v1::GatherResponse* /*response*/) override {
-    MutexLock lock(&mutex_);
-    ++gathers_;
-    return new EndsWhenCancelled<grpc::ServerUnaryReactor>();
+  grpc::ServerBidiReactor<v1::GatherStreamRequest, v1::GatherStreamResponse>*
+  GatherStream(grpc::CallbackServerContext* /*context*/) override {
+    return new Gathers(this);
   }
 
  private:
@@ -81,6 +79,60 @@ class ClaimsATable final : public v1::TableService::CallbackService {
     void OnCancel() override { this->Finish(grpc::Status::CANCELLED); }
     void OnDone() override { delete this; }
   };
+
+  // Counts gathers, and answers with zeros once so many wait that a client
+  // lets no more go.
+  struct Gathers final
+      : EndsWhenCancelled<grpc::ServerBidiReactor<v1::GatherStreamRequest,
+                                                  v1::GatherStreamResponse>> {
+    explicit Gathers(ClaimsATable* table) : table(table) {
+      StartRead(&request);
+    }
+    void OnReadDone(bool ok) override {
+      if (!ok) return;
+      uint64_t rows = 0;
+      for (const auto& layer : request.gather().layers()) {
+        rows += layer.row_ids_size();
+      }
+      table->Count();
+      MutexLock lock(&mutex);
+      if (request.has_gather()) waiting.emplace_back(request.call_id(), rows);
+      if (waiting.size() >= kHeldGathers) held = false;
+      StartRead(&request);
+      WriteNext();
+    }
+    void OnWriteDone(bool ok) override {
+      MutexLock lock(&mutex);
+      writing = false;
+      if (ok) WriteNext();
+    }
+    void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+      if (held || writing || waiting.empty()) return;
+      const auto [call_id, rows] = waiting.front();
+      waiting.pop_front();
+      response.set_call_id(call_id);
+      auto& piece = *response.mutable_piece();
+      piece.set_rows(
+          std::string(rows * table->table_.row_format().row_bytes(), '\0'));
+      piece.set_last(true);
+      piece.set_version(table->table_.version());
+      writing = true;
+      StartWrite(&response);
+    }
+    static constexpr size_t kHeldGathers = 32;
+    ClaimsATable* const table;
+    v1::GatherStreamRequest request;
+    v1::GatherStreamResponse response;  // owned by the write under way
+    Mutex mutex;
+    std::deque<std::pair<uint64_t, uint64_t>> waiting ABSL_GUARDED_BY(mutex);
+    bool held ABSL_GUARDED_BY(mutex) = true;
+    bool writing ABSL_GUARDED_BY(mutex) = false;
+  };
+
+  void Count() {
+    MutexLock lock(&mutex_);
+    ++gathers_;
+  }
 
   struct Watch final
       : EndsWhenCancelled<
@@ -294,6 +346,7 @@ TEST_F(WorkerTest, FetchesForAsManyStepsAsItTakes) {
   constexpr size_t kGathers = kStreams * kStepsPerStream * 2;
   EXPECT_TRUE(test::Eventually([&] { return table.gathers() >= kGathers; }))
       << table.gathers();
+  EXPECT_EQ(table.gathers(), kGathers);
   for (size_t i = 0; i < kStreams; ++i) {
     contexts[i].TryCancel();
     EXPECT_TRUE(absl::IsCancelled(FromGrpcStatus(streams[i]->Finish())));

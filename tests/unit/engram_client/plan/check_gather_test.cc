@@ -48,6 +48,14 @@ TEST_F(CheckGatherTest, NamesARowOutOfRange) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("table v1"));
 }
 
+TEST_F(CheckGatherTest, FindsARowOutOfRangeAnywhere) {
+  for (size_t bad = 0; bad < 40; ++bad) {
+    std::vector<RowId> rows(40, 49);
+    rows[bad] = ~RowId{0};
+    EXPECT_EQ(MetadataOf(Check(LayerId{14}, rows), "row"), "4294967295");
+  }
+}
+
 TEST_F(CheckGatherTest, NamesAnUnknownLayer) {
   const absl::Status status = Check(LayerId{2}, {0});
   EXPECT_EQ(ReasonOf(status), ErrorReason::kUnknownLayer);

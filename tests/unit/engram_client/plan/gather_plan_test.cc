@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
-#include <set>
+#include <utility>
 #include <vector>
 
 namespace engram {
@@ -25,6 +26,17 @@ struct Input {
   }
 };
 
+// All slots that want a unique row, in the order of the plan.
+std::vector<uint32_t> SlotsOf(const GatherPlan& plan, uint32_t layer_index,
+                              uint32_t row) {
+  std::vector<uint32_t> slots;
+  for (uint32_t slot = plan.first_slots()[row]; slot != GatherPlan::kNoSlot;
+       slot = plan.next_slots(layer_index)[slot]) {
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
 // Every wanted slot of every layer is served by exactly the row it asked for,
 // every row stands once, and the parts are what the rows say.
 void ExpectSound(const Input& input, uint64_t partition_rows) {
@@ -39,22 +51,30 @@ void ExpectSound(const Input& input, uint64_t partition_rows) {
   }
   EXPECT_EQ(plan.row_count(), total);
 
+  for (const GatherPlan::Layer& layer : plan.layers()) {
+    const auto slots =
+        plan.first_slots().subspan(layer.begin, layer.end - layer.begin);
+    ASSERT_TRUE(std::is_sorted(slots.begin(), slots.end()));
+  }
   uint32_t next = 0;
-  std::set<std::pair<uint32_t, PartitionId>> seen;
+  std::pair<uint32_t, PartitionId> last;
   for (const GatherPlan::Part& part : plan.parts()) {
     ASSERT_EQ(part.begin, next);
     ASSERT_GT(part.end, part.begin);
+    const std::pair<uint32_t, PartitionId> key(part.layer_index,
+                                               part.partition);
+    ASSERT_TRUE(next == 0 || last < key);
     next = part.end;
-    ASSERT_TRUE(seen.insert({part.layer_index, part.partition}).second);
+    last = key;
     for (uint32_t i = part.begin; i < part.end; ++i) {
-      const RowId row = plan.unique_rows()[i];
+      const uint32_t index = plan.by_partition()[i];
+      ASSERT_TRUE(i == part.begin || plan.by_partition()[i - 1] < index);
+      const RowId row = plan.unique_rows()[index];
       ASSERT_EQ(row / partition_rows, ToInt(part.partition));
       auto& layer = want[part.layer_index];
       const auto found = layer.find(row);
       ASSERT_NE(found, layer.end()) << row;
-      const auto slots = plan.positions(i);
-      ASSERT_EQ(std::vector<uint32_t>(slots.begin(), slots.end()),
-                found->second);
+      ASSERT_EQ(SlotsOf(plan, part.layer_index, index), found->second);
       layer.erase(found);
     }
   }
@@ -69,13 +89,15 @@ TEST(GatherPlanTest, EmptyGathersHaveNothing) {
 
 TEST(GatherPlanTest, DropsDuplicatesAndGroupsByPartition) {
   const GatherPlan plan = Input{{{17, 3, 17, 15, 16, 3}}}.Plan(16);
-  EXPECT_THAT(plan.unique_rows(), ElementsAre(3, 15, 16, 17));
-  EXPECT_THAT(plan.positions(0), ElementsAre(1, 5));
-  EXPECT_THAT(plan.positions(1), ElementsAre(3));
-  EXPECT_THAT(plan.positions(2), ElementsAre(4));
-  EXPECT_THAT(plan.positions(3), ElementsAre(0, 2));
+  EXPECT_THAT(plan.unique_rows(), ElementsAre(17, 3, 15, 16));
+  EXPECT_THAT(plan.by_partition(), ElementsAre(1, 2, 0, 3));
+  EXPECT_THAT(SlotsOf(plan, 0, 0), ElementsAre(0, 2));
+  EXPECT_THAT(SlotsOf(plan, 0, 1), ElementsAre(1, 5));
+  EXPECT_THAT(SlotsOf(plan, 0, 2), ElementsAre(3));
+  EXPECT_THAT(SlotsOf(plan, 0, 3), ElementsAre(4));
   ASSERT_EQ(plan.parts().size(), 2u);
   EXPECT_EQ(plan.parts()[0].partition, PartitionId{0});
+  EXPECT_EQ(plan.parts()[0].rows(), 2u);
   EXPECT_EQ(plan.parts()[1].partition, PartitionId{1});
   EXPECT_EQ(plan.row_count(), 6u);
 }
@@ -83,8 +105,8 @@ TEST(GatherPlanTest, DropsDuplicatesAndGroupsByPartition) {
 TEST(GatherPlanTest, LayersAreKeptApart) {
   // The same row in both layers, also where the first ends.
   const GatherPlan plan = Input{{{5, 9}, {9, 5, 9}}}.Plan(16);
-  EXPECT_THAT(plan.unique_rows(), ElementsAre(5, 9, 5, 9));
-  EXPECT_THAT(plan.positions(3), ElementsAre(0, 2));
+  EXPECT_THAT(plan.unique_rows(), ElementsAre(5, 9, 9, 5));
+  EXPECT_THAT(SlotsOf(plan, 1, 2), ElementsAre(0, 2));
   ASSERT_EQ(plan.parts().size(), 2u);
   EXPECT_EQ(plan.parts()[1].layer_index, 1u);
 }
@@ -92,15 +114,64 @@ TEST(GatherPlanTest, LayersAreKeptApart) {
 TEST(GatherPlanTest, RowsAtTheEndsOfTheRange) {
   const RowId last = ~RowId{0};
   const GatherPlan plan = Input{{{last, 0, last}}}.Plan(1 << 16);
-  EXPECT_THAT(plan.unique_rows(), ElementsAre(0, last));
+  EXPECT_THAT(plan.unique_rows(), ElementsAre(last, 0));
   EXPECT_EQ(plan.parts()[1].partition, PartitionId{0xFFFF});
   ExpectSound(Input{{{last, 0, last}}}, 1);
 }
 
+TEST(GatherPlanTest, OneRow) {
+  const GatherPlan plan = Input{{{70000}}}.Plan(65536);
+  EXPECT_THAT(plan.unique_rows(), ElementsAre(70000));
+  EXPECT_THAT(SlotsOf(plan, 0, 0), ElementsAre(0));
+  ASSERT_EQ(plan.parts().size(), 1u);
+  EXPECT_EQ(plan.parts()[0].partition, PartitionId{1});
+  EXPECT_EQ(plan.parts()[0].rows(), 1u);
+}
+
+TEST(GatherPlanTest, EqualRowsAreOne) {
+  for (const size_t rows : {2u, 64u, 65u, 5000u}) {
+    const Input input{{std::vector<RowId>(rows, ~RowId{0} - 1)}};
+    ExpectSound(input, 65536);
+    EXPECT_EQ(input.Plan(65536).unique_rows().size(), 1u);
+  }
+}
+
+TEST(GatherPlanTest, APartitionOfMoreRowsThanAnIdHas) {
+  const GatherPlan plan = Input{{{~RowId{0}, 0}}}.Plan(uint64_t{1} << 40);
+  ASSERT_EQ(plan.parts().size(), 1u);
+  EXPECT_EQ(plan.parts()[0].rows(), 2u);
+}
+
+TEST(GatherPlanTest, ManyLayersOfDifferentSizes) {
+  std::mt19937 random(3);
+  Input input;
+  for (const size_t rows : {0u, 1u, 500u, 0u, 64u, 2000u, 3u, 65u, 0u}) {
+    std::vector<RowId>& layer = input.ids.emplace_back(rows);
+    for (RowId& row : layer) row = static_cast<RowId>(random() % 3000);
+  }
+  ExpectSound(input, 16);
+}
+
+// Ids that differ in some bits only: sorting leaves the others out.
+TEST(GatherPlanTest, IdsThatDifferInFewBits) {
+  std::mt19937 random(11);
+  for (const RowId bits :
+       {0x00000001u, 0x80000000u, 0x80000001u, 0x00FFF000u, 0xFF0000FFu,
+        0x0000F00Fu, 0x88888888u, 0xFFFFFFFFu}) {
+    for (const size_t rows : {65u, 300u, 3000u}) {
+      Input input{{std::vector<RowId>(rows)}};
+      for (RowId& row : input.ids[0]) {
+        row = (static_cast<RowId>(random()) & bits) | (0x12345678u & ~bits);
+      }
+      ExpectSound(input, 65536);
+    }
+  }
+}
+
 TEST(GatherPlanTest, RandomGathersAgreeWithANaiveMap) {
   std::mt19937 random(7);
-  // Both sides of the switch from comparing to radix sort, dense and sparse.
-  for (const size_t rows : {1u, 30u, 1023u, 1024u, 5000u, 20000u}) {
+  // Both sides of the switch from ranks to digits, dense and sparse.
+  for (const size_t rows : {1u, 30u, 64u, 65u, 128u, 1024u, 5000u, 20000u}) {
     for (const uint64_t range :
          {uint64_t{1}, uint64_t{300}, uint64_t{384000000}, uint64_t{1} << 32}) {
       std::uniform_int_distribution<uint64_t> id(0, range - 1);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -19,8 +20,9 @@ namespace {
 using ::testing::HasSubstr;
 
 struct VectorSink final : RowSink {
-  void Append(absl::Span<const std::byte> piece) override {
-    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  void Write(uint64_t offset, absl::Span<const std::byte> piece) override {
+    ASSERT_LE(offset + piece.size(), bytes.size());
+    std::copy(piece.begin(), piece.end(), bytes.begin() + offset);
   }
   std::vector<std::byte> bytes;
 };
@@ -35,7 +37,7 @@ class GrpcTableTransportTest : public ::testing::Test {
         {LayerId{1}, absl::MakeConstSpan(one).subspan(0, 1)},
         {LayerId{1}, absl::MakeConstSpan(one).subspan(1, 1)},
         {LayerId{14}, fourteen}};
-    sink_->bytes.clear();
+    sink_->bytes.assign(3 * FakeTable::kRowBytes, std::byte{0xEE});
     absl::Status result;
     Notification done;
     call_ = transport_->Gather({.version = "table-a",
@@ -48,7 +50,7 @@ class GrpcTableTransportTest : public ::testing::Test {
                                  done.Notify();
                                });
     started_.Notify();
-    done.Wait();
+    EXPECT_TRUE(done.WaitUntil(absl::Now() + absl::Seconds(60)));
     return result;
   }
   absl::Status Gather() { return Gather(absl::Now() + absl::Seconds(30)); }
@@ -61,16 +63,19 @@ class GrpcTableTransportTest : public ::testing::Test {
   const std::string address_ = folder_.Socket("a");
   GrpcFakeService service_{address_};
   std::shared_ptr<VectorSink> sink_ = std::make_shared<VectorSink>();
-  std::unique_ptr<TableTransport> transport_ = MakeGrpcTableTransport(address_);
+  const std::shared_ptr<ClientLoops> loops_ =
+      std::make_shared<ClientLoops>(ClientLoops::Options());
+  std::unique_ptr<TableTransport> transport_ =
+      MakeGrpcTableTransport(address_, loops_);
   std::shared_ptr<TransportCall> call_;
   Notification started_;
 };
 
 TEST_F(GrpcTableTransportTest, BringsTheRowsAsked) {
   std::vector<int> layers;
-  service_.on_gather = [&](grpc::ServerContext&,
-                           const v1::GatherRequest& request) {
-    for (const auto& layer : request.layers()) {
+  service_.piece_bytes = 40;
+  service_.on_gather = [&](const GrpcFakeService::Gather& gather) {
+    for (const auto& layer : gather.request.gather().layers()) {
       layers.push_back(static_cast<int>(layer.layer_id()));
     }
     return grpc::Status::OK;
@@ -85,35 +90,32 @@ TEST_F(GrpcTableTransportTest, BringsTheRowsAsked) {
 }
 
 TEST_F(GrpcTableTransportTest, RefusesAReplyOfAnotherTable) {
-  service_.change_reply = [](v1::GatherResponse& r) { r.set_version("old"); };
+  service_.change_last_piece = [](auto& piece) { piece.set_version("old"); };
   const absl::Status status = Gather();
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("'old'"));
-  EXPECT_TRUE(sink_->bytes.empty());
 }
 
 TEST_F(GrpcTableTransportTest, RefusesAReplyOfAnotherSize) {
-  service_.change_reply = [](v1::GatherResponse& r) {
-    r.mutable_rows()->pop_back();
+  service_.change_last_piece = [](auto& piece) {
+    piece.mutable_rows()->pop_back();
   };
   EXPECT_TRUE(absl::IsDataLoss(Gather()));
-  EXPECT_TRUE(sink_->bytes.empty());
 }
 
 TEST_F(GrpcTableTransportTest, RefusesAChangedByteWhereASumWasAskedFor) {
-  service_.change_reply = [](v1::GatherResponse& r) {
-    (*r.mutable_rows())[20] ^= 1;
+  service_.change_last_piece = [](auto& piece) {
+    (*piece.mutable_rows())[20] ^= 1;
   };
   const absl::Status status = Gather();
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("CRC32C"));
-  EXPECT_TRUE(sink_->bytes.empty());
   EXPECT_TRUE(
       Gather(absl::Now() + absl::Seconds(30), /*want_crc32c=*/false).ok());
 }
 
 TEST_F(GrpcTableTransportTest, KeepsTheDetailsOfAnError) {
-  service_.on_gather = [](grpc::ServerContext&, const v1::GatherRequest&) {
+  service_.on_gather = [](const GrpcFakeService::Gather&) {
     return ToGrpcStatus<grpc::Status>(PartitionNotHereError(
         "a", {{LayerId{14}, PartitionId{2}}}, {{LayerId{14}, 5}}));
   };
@@ -123,10 +125,9 @@ TEST_F(GrpcTableTransportTest, KeepsTheDetailsOfAnError) {
 }
 
 TEST_F(GrpcTableTransportTest, CancelReachesTheServer) {
-  service_.on_gather = [&](grpc::ServerContext& context,
-                           const v1::GatherRequest&) {
+  service_.on_gather = [&](const GrpcFakeService::Gather& gather) {
     arrived_.Notify();
-    while (!context.IsCancelled()) std::this_thread::yield();
+    while (!gather.cancelled) std::this_thread::yield();
     server_saw_it_.Notify();
     return grpc::Status::OK;
   };
@@ -141,7 +142,7 @@ TEST_F(GrpcTableTransportTest, CancelReachesTheServer) {
 }
 
 TEST_F(GrpcTableTransportTest, TheDeadlineIsKept) {
-  service_.on_gather = [&](grpc::ServerContext&, const v1::GatherRequest&) {
+  service_.on_gather = [&](const GrpcFakeService::Gather&) {
     released_.Wait();
     return grpc::Status::OK;
   };
@@ -153,17 +154,17 @@ TEST_F(GrpcTableTransportTest, TheDeadlineIsKept) {
 }
 
 TEST_F(GrpcTableTransportTest, TheDeadlineIsSent) {
-  absl::Time sent;
-  service_.on_gather = [&](grpc::ServerContext& context,
-                           const v1::GatherRequest&) {
-    sent = absl::FromChrono(context.deadline());
+  absl::Duration sent;
+  service_.on_gather = [&](const GrpcFakeService::Gather& gather) {
+    sent = absl::Microseconds(gather.request.timeout_us());
     return grpc::Status::OK;
   };
-  // gRPC sends how much time is left, rounded.
   const absl::Time deadline = absl::Now() + absl::Minutes(10);
   ASSERT_TRUE(Gather(deadline).ok());
-  EXPECT_GE(sent, deadline - absl::Minutes(1));
-  EXPECT_LE(sent, deadline + absl::Minutes(1));
+  EXPECT_GE(sent, absl::Minutes(9));
+  EXPECT_LE(sent, absl::Minutes(10));
+  ASSERT_TRUE(Gather(absl::InfiniteFuture()).ok());
+  EXPECT_EQ(sent, absl::ZeroDuration());
 }
 
 TEST_F(GrpcTableTransportTest, DestroyingItEndsWatches) {
@@ -183,7 +184,7 @@ TEST_F(GrpcTableTransportTest, DestroyingItEndsWatches) {
 }
 
 TEST_F(GrpcTableTransportTest, SaysThatNobodyListens) {
-  transport_ = MakeGrpcTableTransport(folder_.Socket("nobody"));
+  transport_ = MakeGrpcTableTransport(folder_.Socket("nobody"), loops_);
   Notification done;
   transport_->GetTable(absl::Now() + absl::Seconds(30),
                        [&](const absl::StatusOr<v1::GetTableResponse>& table) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "core/base/notification.h"
 #include "core/wire/error_detail.h"
@@ -40,6 +41,38 @@ TEST_F(TableClientGrpcTest, GathersRightRows) {
     const absl::Status status = client_->Gather(buffers.Layers(), Later());
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_TRUE(buffers.Right());
+  }
+}
+
+TEST_F(TableClientGrpcTest, SmallAndLargeGathersOfManyThreadsAreRight) {
+  service_.emplace(address_);
+  Connect();
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (uint32_t i = 0; i < 10; ++i) {
+        // Both layers are one call, on either side of kSmallGatherRows.
+        auto buffers =
+            GatherBuffers::Random(i % 2 == 0 ? 900 : 20, t * 100 + i);
+        auto dropped = GatherBuffers::Random(700, t);
+        auto cancelled = client_->Prefetch(dropped.Layers(), Later(), nullptr);
+        const absl::Status status = client_->Gather(buffers.Layers(), Later());
+        EXPECT_TRUE(status.ok()) << status;
+        EXPECT_TRUE(buffers.Right());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(TableClientGrpcTest, RefusesThreadsAndSpinBeyondTheLimits) {
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      TableClient::Create({.addresses = {address_}, .poll_threads = 65})
+          .status()));
+  for (const absl::Duration spin :
+       {absl::Milliseconds(2), -absl::Microseconds(1)}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        TableClient::Create({.addresses = {address_}, .spin = spin}).status()));
   }
 }
 
@@ -85,10 +118,9 @@ TEST_F(TableClientGrpcTest, KeepsTheDeadlineWithoutAnyServer) {
 
 TEST_F(TableClientGrpcTest, ADroppedGatherIsCancelledAtTheServer) {
   service_.emplace(address_);
-  service_->on_gather = [&](grpc::ServerContext& context,
-                            const v1::GatherRequest&) {
+  service_->on_gather = [&](const GrpcFakeService::Gather& asked) {
     arrived_.Notify();
-    while (!context.IsCancelled()) std::this_thread::yield();
+    while (!asked.cancelled) std::this_thread::yield();
     cancelled_.Notify();
     return grpc::Status::CANCELLED;
   };
