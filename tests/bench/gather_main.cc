@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "core/base/atomic_file.h"
 #include "core/base/log.h"
+#include "core/base/malloc_tuning.h"
 #include "core/base/page_buffer.h"
 #include "core/base/read_file.h"
 #include "core/base/status_annotate.h"
@@ -258,6 +259,7 @@ absl::Status Main(const std::string& spec_path, const std::string& out_path) {
 
 int main(int argc, char** argv) {
   engram::InitLogging("engram-bench-gather");
+  engram::TuneMallocForLargeMessages();
   spdlog::set_level(spdlog::level::warn);  // every connection is news to it
   CLI::App app("Load driver of the gather benchmark; see tests/bench/run.");
   std::string spec_path;
