@@ -144,8 +144,8 @@ std::vector<LayerId> LayerIdsOf(const Manifest& manifest) {
   return ids;
 }
 
-// One thread a queue: a connection is then served by one thread, which never
-// waits for another one that holds the connection. Each stays on one NUMA node.
+// One thread a queue: then a connection is mostly served by one thread, which
+// waits for no other that holds the connection. Each stays on one NUMA node.
 std::vector<QueueLoop::Options> QueuesOf(const TableServer::Options& options) {
   const size_t threads =
       options.rpc_threads > 0

@@ -154,6 +154,8 @@ class WriteStream {
       const std::shared_ptr<void> self = std::move(self_);
       return;
     }
+    // A call keeps its request for as long as it lives.
+    request_.DiscardUnknownFields();
     Begin();
     EventEnded();
   }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <spdlog/spdlog.h>
 
 #include <utility>
 
@@ -12,6 +13,9 @@ namespace {
 
 // Events in a row while tasks wait.
 constexpr int kMaxEventsBeforeTask = 64;
+
+// Calls end soon once they are cancelled; what takes longer is told.
+constexpr absl::Duration kHoldsAreSlow = absl::Seconds(10);
 
 thread_local const QueueLoop* loop_of_this_thread = nullptr;
 
@@ -69,9 +73,12 @@ void QueueLoop::OnWoken(bool) {
 void QueueLoop::Stop() {
   {
     MutexLock lock(&mutex_);
-    if (stopped_) return;
-    stopped_ = stopping_ = true;
-    while (holds_ > 0) released_.Wait(&mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+    while (holds_ > 0) {
+      if (released_.WaitFor(&mutex_, kHoldsAreSlow) || holds_ == 0) continue;
+      spdlog::warn("a queue cannot end yet: {} calls hold it", holds_);
+    }
   }
   queue_->Shutdown();
   for (std::thread& thread : threads_) thread.join();

@@ -92,7 +92,8 @@ class QueueLoop {
 
   // Ends the queue and joins the threads, once nobody holds the queue, no
   // operation is under way and what is deferred has run. REQUIRES: what holds
-  // the queue comes to its end, and nobody else starts operations any more.
+  // the queue comes to its end (there is no way to end it before: the log says
+  // when that takes long), and nobody else starts operations any more.
   void Stop();
 
  private:
@@ -120,7 +121,6 @@ class QueueLoop {
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
   bool waking_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   size_t holds_ ABSL_GUARDED_BY(mutex_) = 0;
   CondVar released_;
   std::vector<std::thread> threads_;

@@ -142,6 +142,12 @@ class ReflectionService::Call final {
 
   void OnRead(bool ok) {
     if (!ok) return Finish(grpc::Status::OK);
+    request_.DiscardUnknownFields();
+    if (request_.ByteSizeLong() > kMaxRequestBytes) {
+      return Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                     absl::StrCat("a request of ", request_.ByteSizeLong(),
+                                  " bytes, the limit is ", kMaxRequestBytes)});
+    }
     Response response;
     const grpc::Status status =
         Answer(request_, service_.service_names_, response);

@@ -23,6 +23,7 @@ class ReflectionService final
  public:
   // Open streams; more are RESOURCE_EXHAUSTED.
   static constexpr int kMaxStreams = 16;
+  static constexpr size_t kMaxRequestBytes = 4096;
 
   // Lists `service_names` (full names).
   explicit ReflectionService(std::vector<std::string> service_names)

@@ -10,14 +10,14 @@
 
 namespace engram {
 
-// Replies that carry rows, serialised around the rows where they lie: the
-// result is what protobuf would write, without a copy of the rows.
+// Replies that carry rows, serialised around the rows where they lie, without a
+// copy of them: protobuf's parsers read them as any other message.
 //
 //   | ... head | rows | tail ... |
 //
 // A buffer has kHeadRoomBytes before its rows and kTailRoomBytes after them.
 // `head` ends where the rows begin, `tail` begins where they end.
-inline constexpr size_t kHeadRoomBytes = 64;  // rows begin at a cache line
+inline constexpr size_t kHeadRoomBytes = 64;  // a cache line
 inline constexpr size_t kTailRoomBytes = 128;
 
 // Longest version id that fits a tail.

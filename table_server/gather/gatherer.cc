@@ -174,19 +174,4 @@ absl::Status Gatherer::Copy(const CheckedGather& gather, uint64_t first_row,
   return absl::OkStatus();
 }
 
-absl::Status Gatherer::Gather(absl::string_view version,
-                              absl::Span<const LayerRowIds> layers,
-                              const CallGuard& guard, std::string& out) const {
-  out.clear();
-  ENGRAM_RETURN_IF_ERROR(guard.Check());
-  ENGRAM_ASSIGN_OR_RETURN(const CheckedGather gather, Check(version, layers));
-  out.resize(gather.row_count * row_bytes_);
-  absl::Status status =
-      Copy(gather, 0,
-           absl::MakeSpan(reinterpret_cast<std::byte*>(out.data()), out.size()),
-           guard);
-  if (!status.ok()) out.clear();
-  return status;
-}
-
 }  // namespace engram

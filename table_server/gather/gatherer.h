@@ -66,11 +66,6 @@ class Gatherer {
   absl::Status Copy(const CheckedGather& gather, uint64_t first_row,
                     absl::Span<std::byte> out, const CallGuard& guard) const;
 
-  // Check, then all rows into `out`. On an error `out` is empty.
-  absl::Status Gather(absl::string_view version,
-                      absl::Span<const LayerRowIds> layers,
-                      const CallGuard& guard, std::string& out) const;
-
   size_t row_bytes() const { return row_bytes_; }
   uint64_t max_rows() const { return options_.max_rows; }
 

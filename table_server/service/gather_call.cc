@@ -35,12 +35,14 @@ void GatherCall::OnArrived(bool ok) {
 absl::Status GatherCall::Begin() {
   v1::GatherRequest request;
   ENGRAM_RETURN_IF_ERROR(ParseMessage(request_, request));
+  request_.Clear();
   const uint64_t rows = RowCountOf(request);
+  const uint64_t reply_bytes = rows * service_.gatherer.row_bytes();
   // What is too large is for the gather to refuse; it holds no reply.
-  const uint64_t reply_rows = rows > service_.gatherer.max_rows() ? 0 : rows;
-  const uint64_t reply_bytes = reply_rows * service_.gatherer.row_bytes();
-  ENGRAM_ASSIGN_OR_RETURN(Admission::Ticket ticket,
-                          service_.Admit(request, reply_bytes, reply_bytes));
+  const bool too_large = rows > service_.gatherer.max_rows();
+  ENGRAM_ASSIGN_OR_RETURN(
+      Admission::Ticket ticket,
+      service_.Admit(request, reply_bytes, too_large ? 0 : reply_bytes));
   task_.emplace(service_, TableMethod::kGather, std::move(request),
                 std::move(ticket), absl::FromChrono(context_.deadline()));
   return absl::OkStatus();

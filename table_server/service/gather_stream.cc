@@ -107,7 +107,7 @@ void GatherStream::Expire() {
     MutexLock lock(&mutex_);
     --expiring_;
     for (const auto& [call, status] : dropped) {
-      if (!abandoned_) outgoing_.push_back(StreamError(call->id, status));
+      if (!abandoned_) Say(StreamError(call->id, status));
     }
   }
   Advance();
@@ -116,13 +116,17 @@ void GatherStream::Expire() {
 void GatherStream::OnRead(bool ok) {
   v1::GatherStreamRequest request;
   absl::Status parsed;
+  {
+    MutexLock lock(&mutex_);
+    handling_ = true;
+  }
   if (ok) parsed = ParseMessage(incoming_, request);
   incoming_.Clear();
   if (ok && parsed.ok()) Handle(std::move(request));
   {
     MutexLock lock(&mutex_);
     // Not before: messages are handled in their order.
-    reading_ = false;
+    reading_ = handling_ = false;
     if (!ok) no_more_reads_ = true;
     if (!parsed.ok()) Abandon(parsed);
   }
@@ -131,7 +135,7 @@ void GatherStream::OnRead(bool ok) {
 }
 
 void GatherStream::OnWritten(bool ok) {
-  writing_.Clear();
+  writing_ = {};
   {
     MutexLock lock(&mutex_);
     writing_now_ = false;
@@ -190,8 +194,7 @@ void GatherStream::HandleGather(v1::GatherStreamRequest request) {
   if (!call.ok()) {
     service_.metrics.CallEnded(TableMethod::kGatherStream,
                                call.status().code());
-    outgoing_.push_back(StreamError(call_id, call.status()));
-    return;
+    return Say(StreamError(call_id, call.status()));
   }
   calls_.emplace(call_id, *call);
   GiveTurn(*std::move(call));
@@ -218,9 +221,10 @@ absl::StatusOr<GatherStream::CallPtr> GatherStream::Admit(
       RowCountOf(request.gather()) * service_.gatherer.row_bytes();
   ENGRAM_ASSIGN_OR_RETURN(
       Admission::Ticket ticket,
-      service_.Admit(
-          request.gather(), reply_bytes,
-          std::min<uint64_t>(reply_bytes, service_.buffers.max_rows_bytes())));
+      service_.Admit(request.gather(), reply_bytes,
+                     std::min<uint64_t>(
+                         reply_bytes, (service_.limits.max_queued_pieces + 1) *
+                                          service_.buffers.max_rows_bytes())));
   return std::make_shared<Call>(
       Call{request.call_id(),
            std::make_unique<GatherTask>(
@@ -242,8 +246,8 @@ void GatherStream::HandleCancel(uint64_t call_id) {
     call->task->Cancel();
     std::erase(small_turns_, call);
     std::erase(large_turns_, call);
-    outgoing_.push_back(StreamError(
-        call_id, absl::CancelledError("the caller cancelled this gather")));
+    Say(StreamError(call_id,
+                    absl::CancelledError("the caller cancelled this gather")));
   }
   call->task->Record(absl::StatusCode::kCancelled);
 }
@@ -287,11 +291,15 @@ void GatherStream::PutBack(CallPtr call,
     const auto found = calls_.find(call->id);
     // Cancelled meanwhile; the id may even be in use again.
     if (found == calls_.end() || found->second != call) return;
-    outgoing_.push_back(std::move(message));
+    outgoing_.push_back({std::move(message), ended ? call : nullptr});
     if (!ended) return GiveTurn(std::move(call));
     calls_.erase(found);
   }
   call->task->Record(code);
+}
+
+void GatherStream::Say(grpc::ByteBuffer message) {
+  outgoing_.push_back({std::move(message), nullptr});
 }
 
 void GatherStream::Abandon(const absl::Status& status) {
@@ -310,8 +318,8 @@ void GatherStream::Abandon(const absl::Status& status) {
 }
 
 bool GatherStream::MayFinish() const {
-  if (finished_ || writing_now_ || pumping_ || starting_reads_ > 0 ||
-      expiring_ > 0) {
+  if (finished_ || writing_now_ || pumping_ || handling_ ||
+      starting_reads_ > 0 || expiring_ > 0) {
     return false;
   }
   return no_more_reads_ && calls_.empty() && outgoing_.empty();
@@ -321,7 +329,7 @@ GatherStream::Action GatherStream::Decide() {
   Action action;
   if (finished_) return action;
   if (!writing_now_ && !outgoing_.empty()) {
-    writing_.Swap(&outgoing_.front());
+    writing_ = std::move(outgoing_.front());
     outgoing_.pop_front();
     writing_now_ = action.write = true;
   }
@@ -356,7 +364,7 @@ void GatherStream::Advance() {
 }
 
 void GatherStream::Start(const Action& action) {
-  if (action.write) stream_.Write(writing_, written_.tag());
+  if (action.write) stream_.Write(writing_.bytes, written_.tag());
   if (action.read) {
     stream_.Read(&incoming_, read_.tag());
     MutexLock lock(&mutex_);

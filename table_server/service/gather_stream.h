@@ -26,7 +26,8 @@ namespace engram {
 //
 // At any time there is at most one read, one write and one pump. The pump
 // gathers one piece and comes again, so that the gathers take turns, and so do
-// streams; small gathers go first. While the queue of pieces is full there is
+// streams; small gathers go first, though not before a piece that waits for its
+// thread already. While the queue of pieces is full there is
 // no pump, and the end of a write starts it again; when a caller reads nothing
 // for long, nothing more is read from it either.
 class GatherStream final : public Stoppable,
@@ -46,6 +47,12 @@ class GatherStream final : public Stoppable,
     std::unique_ptr<GatherTask> task;
   };
   using CallPtr = std::shared_ptr<Call>;
+
+  struct Message {
+    grpc::ByteBuffer bytes;
+    // With its last message: what it holds is admitted until that is sent.
+    CallPtr ended_call;
+  };
 
   struct Action {
     bool read = false;
@@ -84,6 +91,9 @@ class GatherStream final : public Stoppable,
   void GiveTurn(CallPtr call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutBack(CallPtr call, absl::StatusOr<GatherTask::Piece> piece);
 
+  // A message that ends no admitted gather.
+  void Say(grpc::ByteBuffer message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // The stream ends with `status`; gathers in flight are dropped.
   void Abandon(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -102,17 +112,18 @@ class GatherStream final : public Stoppable,
 
   // Owned by the read and the write under way.
   grpc::ByteBuffer incoming_;
-  grpc::ByteBuffer writing_;
+  Message writing_;
 
   Mutex mutex_;
   std::map<uint64_t, CallPtr> calls_ ABSL_GUARDED_BY(mutex_);  // in flight
   std::deque<CallPtr> small_turns_ ABSL_GUARDED_BY(mutex_);
   std::deque<CallPtr> large_turns_ ABSL_GUARDED_BY(mutex_);
-  std::deque<grpc::ByteBuffer> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Message> outgoing_ ABSL_GUARDED_BY(mutex_);
   // Events and pumps to come, and threads that are about to start one: the
   // stream lives as long.
   int busy_ ABSL_GUARDED_BY(mutex_) = 2;  // arrived_ and call_ended_
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool handling_ ABSL_GUARDED_BY(mutex_) = false;  // what was read
   // Threads between the decision to read and the read: Finish waits for them.
   int starting_reads_ ABSL_GUARDED_BY(mutex_) = 0;
   int expiring_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that drop gathers

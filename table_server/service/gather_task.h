@@ -39,7 +39,6 @@ class GatherTask {
 
   // Decode-sized: gathered in less time than it takes to queue it.
   bool small() const { return small_; }
-  uint64_t row_count() const { return row_count_; }
 
   // The next rows of the answer. The first call checks all of them. An error
   // ends the task. REQUIRES: not ended.

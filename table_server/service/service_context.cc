@@ -21,6 +21,7 @@ absl::Status ServiceContext::Schedule(QueueLoop& loop,
   const bool added = workers.has_value() ? workers->TryAdd(std::move(step))
                                          : loop.Defer(std::move(step));
   if (added) return absl::OkStatus();
+  if (!accepting.load()) return DrainingError();
   return WithRetryAfter(
       MakeError(ErrorReason::kOverloaded, "the queue of gathers is full"),
       limits.retry_after);
@@ -31,9 +32,7 @@ absl::StatusOr<Admission::Ticket> ServiceContext::Admit(
     uint64_t held_bytes) {
   if (!accepting.load()) return DrainingError();
   ENGRAM_RETURN_IF_ERROR(CheckLayerCount(request.layers_size()));
-  const uint64_t request_bytes = request.SpaceUsedLong();
-  return admission.Enter(request_bytes + held_bytes,
-                         request_bytes + reply_bytes);
+  return admission.Enter(request.SpaceUsedLong() + held_bytes, reply_bytes);
 }
 
 std::vector<LayerRowIds> RowIdsOf(const v1::GatherRequest& request) {

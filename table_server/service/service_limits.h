@@ -17,7 +17,7 @@ struct ServiceLimits {
   uint64_t max_bytes_in_flight = uint64_t{1} << 30;  // requests and replies
   // And never more than a quarter of max_gathers_in_flight.
   uint64_t max_gathers_in_flight_per_stream = 64;
-  uint64_t max_streams = 1024;
+  uint64_t max_streams = 8192;  // a client has some for each connection
   uint64_t max_watchers = 1024;
   // Gathers of no more row bytes than this are of decode size: they go before
   // larger ones.

@@ -14,6 +14,9 @@ namespace {
 
 // Unary calls of one queue that may arrive before a thread looks.
 constexpr int kAwaitedCalls = 16;
+// A stream that arrives when none is awaited goes to the thread of another
+// queue, away from its connection.
+constexpr int kAwaitedStreams = 8;
 
 constexpr uint64_t kMessageSlackBytes = 64 << 10;  // of what is not rows
 
@@ -22,6 +25,12 @@ uint64_t MaxRows(const ServiceLimits& limits, const RowFormat& format) {
   return std::clamp<uint64_t>(
       (kMaxMessageBytes - kMessageSlackBytes) / format.row_bytes(), 1,
       limits.max_rows_per_gather);
+}
+
+// Whole rows, at least one.
+size_t PieceRowsBytes(const ServiceLimits& limits, const RowFormat& format) {
+  const size_t row_bytes = format.row_bytes();
+  return std::max<size_t>(1, limits.piece_bytes / row_bytes) * row_bytes;
 }
 
 // One caller's stream must not take the slots of all others.
@@ -83,12 +92,11 @@ TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
                     .retry_after = options.limits.retry_after}),
                .metrics = metrics,
                .buffers = ReplyBuffers(
-                   {.rows_bytes = std::max<size_t>(
-                        options.limits.piece_bytes / manifest.row_format().row_bytes(), 1) * manifest.row_format().row_bytes(),
+                   {.rows_bytes =
+                        PieceRowsBytes(options.limits, manifest.row_format()),
                     .max_pooled_bytes = options.limits.pooled_reply_bytes}),
                .streams = LiveSet(options.limits.max_streams),
-               .watchers = LiveSet(options.limits.max_watchers),
-},
+               .watchers = LiveSet(options.limits.max_watchers)},
       sweeper_([this] { context_.streams.ExpireAll(); }) {
   if (options.worker_threads > 0) {
     context_.workers.emplace(
@@ -176,7 +184,9 @@ grpc::Status TableService::Describe(v1::GetTableResponse& response) {
 void TableService::Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) {
   const CallSource source{this, &context_, &loop, &queue};
   for (int i = 0; i < kAwaitedCalls; ++i) GatherCall::Await(source);
-  engram::GatherStream::Await(source);
+  for (int i = 0; i < kAwaitedStreams; ++i) {
+    engram::GatherStream::Await(source);
+  }
   WatchStream::Await(source);
   FetchStream::Await(source);
   UnaryCall<v1::GetTableRequest, v1::GetTableResponse>::Await(

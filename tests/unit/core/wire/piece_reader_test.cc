@@ -120,8 +120,9 @@ TEST(PieceReaderTest, FieldsStandInAnyOrderAndTheLastOneCounts) {
   second.mutable_piece()->set_rows("second");
   v1::GatherStreamResponse id;
   id.set_call_id(2);
-  const auto read = Read(first.SerializeAsString() +
-                         second.SerializeAsString() + id.SerializeAsString());
+  const std::string bytes = first.SerializeAsString() +
+                            second.SerializeAsString() + id.SerializeAsString();
+  const auto read = Read(bytes);  // refers to the bytes
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->call_id, 2u);
   EXPECT_EQ(RowsOf(*read), "second");

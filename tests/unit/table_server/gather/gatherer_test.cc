@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
 #include "table_server/tier/synthetic_tier.h"
 #include "tests/testing/status_matchers.h"
@@ -30,7 +31,22 @@ class GathererTest : public ::testing::Test {
   }
   CallGuard Guard() const { return CallGuard(deadline_, cancelled_, clock_); }
   absl::Status Gather(const std::vector<LayerRowIds>& layers) {
-    return gatherer_.Gather("", layers, Guard(), out_);
+    return Gather(gatherer_, "", layers);
+  }
+  // As a call does it: all checks, then all rows. On an error out_ is empty.
+  absl::Status Gather(const Gatherer& gatherer, absl::string_view version,
+                      const std::vector<LayerRowIds>& layers) {
+    out_.clear();
+    ENGRAM_RETURN_IF_ERROR(Guard().Check());
+    ENGRAM_ASSIGN_OR_RETURN(const CheckedGather gather,
+                            gatherer.Check(version, layers));
+    std::string rows(gather.row_count * gatherer.row_bytes(), '\xEE');
+    ENGRAM_RETURN_IF_ERROR(gatherer.Copy(
+        gather, 0,
+        absl::MakeSpan(reinterpret_cast<std::byte*>(rows.data()), rows.size()),
+        Guard()));
+    out_ = std::move(rows);
+    return absl::OkStatus();
   }
 
   const Manifest manifest_ = test::TinyManifest();
@@ -100,11 +116,9 @@ TEST_F(GathererTest, PiecesMakeUpTheWhole) {
 TEST_F(GathererTest, VersionIsEmptyOrTheOneServed) {
   test::AddAll(manifest_, partitions_);
   const std::vector<RowId> ids = {1};
-  EXPECT_THAT(
-      gatherer_.Gather(manifest_.version(), {{{layer(0), ids}}}, Guard(), out_),
-      IsOk());
-  const absl::Status status =
-      gatherer_.Gather("abc", {{{layer(0), ids}}}, Guard(), out_);
+  EXPECT_THAT(Gather(gatherer_, manifest_.version(), {{layer(0), ids}}),
+              IsOk());
+  const absl::Status status = Gather(gatherer_, "abc", {{layer(0), ids}});
   EXPECT_EQ(ReasonOf(status), ErrorReason::kWrongTable);
   EXPECT_EQ(MetadataOf(status, "asked"), "abc");
   EXPECT_EQ(MetadataOf(status, "served"), manifest_.version());
@@ -220,7 +234,7 @@ TEST_F(GathererTest, ACancelledGatherStopsUnderWay) {
   const Gatherer gatherer(manifest_, partitions_, tier,
                           {.server_name = "s1", .max_rows = 10000});
   const std::vector<RowId> ids(10000, 3);
-  EXPECT_THAT(gatherer.Gather("", {{{layer(0), ids}}}, Guard(), out_),
+  EXPECT_THAT(Gather(gatherer, "", {{layer(0), ids}}),
               IsError(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
   EXPECT_LT(tier.rows(), ids.size());
   EXPECT_EQ(out_, "");

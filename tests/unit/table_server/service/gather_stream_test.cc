@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -328,6 +329,48 @@ TEST_F(GatherStreamTest, AMessageWithoutAKindEndsTheStream) {
   ASSERT_TRUE(stream_->Write(v1::GatherStreamRequest()));
   EXPECT_THAT(Finish(), IsError(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("neither")));
+}
+
+TEST_F(GatherStreamTest, AMessageThatCannotBeDecodedEndsTheStream) {
+  Start();
+  grpc::GenericStub stub(MakeChannel(server_->address()));
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  SetDeadline(context);
+  const auto await = [&](intptr_t expected) {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok &&
+           tag == reinterpret_cast<void*>(expected);
+  };
+  const auto stream = stub.PrepareCall(
+      &context, "/engram.v1.TableService/GatherStream", &queue);
+  stream->StartCall(reinterpret_cast<void*>(1));
+  ASSERT_TRUE(await(1));
+  const grpc::Slice garbage("\x0a\xff\xff\xff\xff");
+  stream->Write(grpc::ByteBuffer(&garbage, 1), reinterpret_cast<void*>(2));
+  ASSERT_TRUE(await(2));
+  grpc::Status status;
+  stream->Finish(&status, reinterpret_cast<void*>(3));
+  ASSERT_TRUE(await(3));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("could not be decoded"));
+  queue.Shutdown();
+}
+
+// The large one cannot end before its pieces are read.
+TEST_F(GatherStreamTest, ASmallGatherPassesALargeOne) {
+  Start({.small_bytes = 1000}, nullptr, /*worker_threads=*/0);
+  Open();
+  const std::vector<RowId> many = ManyIds(60000);
+  Ask(1, Request(0, many));
+  Ask(2, Request(0, {1}));
+  ASSERT_THAT(Await(2).status, IsOk());
+  EXPECT_EQ(answers_[2].rows, Rows(0, {1}));
+  EXPECT_FALSE(answers_[1].ended);
+  ASSERT_THAT(Await(1).status, IsOk());
+  EXPECT_EQ(answers_[1].rows, Rows(0, many));
+  EXPECT_THAT(CloseAndFinish(), IsOk());
 }
 
 TEST_F(GatherStreamTest, DrainEndsGathersThenStreams) {
