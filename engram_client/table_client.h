@@ -85,7 +85,7 @@ class TableClient {
     // together; at most 64. 0: one for each four cores, at most 4.
     size_t poll_threads = 0;
     // How long one of them looks for events before it sleeps; at most 1 ms.
-    // Saves the time to wake it, at up to one core while nothing comes.
+    // Saves the time to wake it, at one core each while it looks.
     absl::Duration spin;
   };
 
@@ -97,6 +97,8 @@ class TableClient {
   // is expected, or two of one name. WRONG_TABLE: all have answered, none with
   // expected_version. UNAVAILABLE: nobody that can be used answered in time.
   static absl::StatusOr<std::unique_ptr<TableClient>> Create(Options options);
+  // Cancels the gathers in flight and waits until they have told their end: not
+  // in a `done`.
   virtual ~TableClient() = default;
 
   virtual const TableInfo& table() const = 0;

@@ -26,9 +26,9 @@ class CallRows {
     uint32_t end = 0;
   };
 
-  // The rows of several calls of one gather, in one walk over the plan. Each
-  // call is a list of parts of `plan`, or pieces of them, in any order; no row
-  // may be in two.
+  // The rows of several calls of one gather: in one walk over the plan where
+  // they have much of it, else call by call. Each call is a list of parts of
+  // `plan`, or pieces of them, in any order; no row may be in two.
   static std::vector<CallRows> Order(
       const GatherPlan& plan,
       absl::Span<const absl::Span<const GatherPlan::Part>> calls);
@@ -45,6 +45,12 @@ class CallRows {
   }
 
  private:
+  static std::vector<CallRows> OrderAll(
+      const GatherPlan& plan,
+      absl::Span<const absl::Span<const GatherPlan::Part>> calls);
+  static CallRows OrderOne(const GatherPlan& plan,
+                           absl::Span<const GatherPlan::Part> parts);
+
   explicit CallRows(uint32_t row_count)
       : row_count_(row_count),
         numbers_(

@@ -8,7 +8,7 @@
 namespace engram {
 
 // Most rows of one gather, all layers together, duplicates counted.
-inline constexpr uint64_t kMaxRowsPerGather = uint64_t{1} << 28;
+inline constexpr uint64_t kMaxRowsPerGather = uint64_t{1} << 24;
 
 // Refuses, without a call, what no server could answer. UNKNOWN_LAYER;
 // ROW_OUT_OF_RANGE naming the first such row; TOO_LARGE; INVALID_ARGUMENT: a

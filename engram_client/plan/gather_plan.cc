@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <random>
 #include <utility>
 
 #include "core/base/check.h"
@@ -13,9 +14,15 @@ namespace {
 // A table at most half full: few ids meet another on their way.
 size_t TableSize(size_t rows) { return std::bit_ceil(2 * rows); }
 
-uint32_t HashOf(RowId row, int table_bits) {
-  constexpr uint32_t kGoldenRatio = 0x9E3779B1;  // 2^32 / phi, odd
-  return row * kGoldenRatio >> (32 - table_bits);
+// Odd, and drawn by each process: row ids follow from what users write, who
+// could otherwise choose ids that all meet.
+uint32_t HashMultiplier() {
+  static const uint32_t multiplier = std::random_device()() | 1;
+  return multiplier;
+}
+
+uint32_t HashOf(RowId row, uint32_t multiplier, int table_bits) {
+  return row * multiplier >> (32 - table_bits);
 }
 
 }  // namespace
@@ -78,12 +85,13 @@ size_t GatherPlan::FindDistinct(absl::Span<const RowId> ids, Scratch& scratch) {
   uint32_t* const table = scratch.table;
   const size_t table_size = TableSize(ids.size());
   const int table_bits = std::countr_zero(table_size);
+  const uint32_t multiplier = HashMultiplier();
   std::fill_n(table, table_size, 0);
   std::fill_n(next_slots, ids.size(), kNoSlot);
   uint32_t unique = 0;
   for (uint32_t slot = 0; slot < ids.size(); ++slot) {
     const RowId row = ids[slot];
-    size_t at = HashOf(row, table_bits);
+    size_t at = HashOf(row, multiplier, table_bits);
     while (table[at] != 0 && rows[table[at] - 1] != row) {
       at = (at + 1) & (table_size - 1);
     }

@@ -35,29 +35,36 @@ void FewestRowsPolicy::Route(const RoutingSnapshot& snapshot,
   std::vector<bool> used(cost.size());
   const auto take = [&](size_t item, ServerIndex server) {
     servers[item] = server;
-    if (!used[server]) cost[server] -= new_server_rows_;
-    used[server] = true;
+    if (!used[server]) {
+      cost[server] -= new_server_rows_;
+      used[server] = true;
+    }
     cost[server] += items[item].rows;
   };
 
   // Partitions without a choice first: they say which servers are used anyway.
-  std::vector<size_t> open;
+  struct Open {
+    size_t item;
+    absl::Span<const ServerIndex> candidates;
+  };
+  std::vector<Open> open;
+  open.reserve(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     const RouteItem& item = items[i];
     const auto candidates = Candidates(
         snapshot.HoldersOf(item.layer_index, item.partition), item.avoid);
     servers[i] = kNoServer;
     if (candidates.size() == 1) take(i, candidates[0]);
-    if (candidates.size() > 1) open.push_back(i);
+    if (candidates.size() > 1) open.push_back({i, candidates});
   }
-  for (const size_t i : open) {
-    const RouteItem& item = items[i];
-    const auto candidates = Candidates(
-        snapshot.HoldersOf(item.layer_index, item.partition), item.avoid);
+  for (const auto& [i, candidates] : open) {
+    const auto count = static_cast<uint32_t>(candidates.size());
     ServerIndex best = kNoServer;
-    for (size_t c = 0; c < candidates.size(); ++c) {
-      const ServerIndex server = candidates[(c + turn) % candidates.size()];
-      if (server == item.avoid) continue;
+    uint32_t at = turn % count;
+    for (uint32_t c = 0; c < count; ++c) {
+      const ServerIndex server = candidates[at];
+      at = at + 1 == count ? 0 : at + 1;
+      if (server == items[i].avoid) continue;
       if (best == kNoServer || cost[server] < cost[best]) best = server;
     }
     take(i, best);

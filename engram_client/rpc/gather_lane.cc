@@ -53,7 +53,8 @@ std::shared_ptr<LaneStream> GatherLane::Stream(
   if (stream_ == nullptr || stream_ == closed) {
     // The caller has its own backoff; the channel's would come on top.
     grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
-    stream_ = std::make_shared<LaneStream>(streams_.Take(), channel_, loop_);
+    stream_ = std::make_shared<LaneStream>(streams_.Take(), channel_, loop_,
+                                           max_in_flight_);
   }
   return stream_;
 }

@@ -3,6 +3,7 @@
 
 #include <grpcpp/channel.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -33,6 +34,13 @@ class GatherLane {
       const TableTransport::GatherRequest& request,
       std::shared_ptr<RowSink> sink, TableTransport::StatusDone done);
 
+  // What the server allows on one stream; before it is known, the lane keeps to
+  // its own limit.
+  void LimitInFlight(size_t max_gathers) {
+    max_in_flight_.store(
+        std::clamp<size_t>(max_gathers, 1, LaneStream::kMaxInFlight));
+  }
+
   // Of the replies of gathers that have not ended.
   uint64_t outstanding_bytes() const {
     return outstanding_bytes_.load(std::memory_order_relaxed);
@@ -47,6 +55,7 @@ class GatherLane {
   const std::shared_ptr<grpc::Channel> channel_;
   QueueLoop& loop_;
   std::atomic<uint64_t> outstanding_bytes_{0};
+  std::atomic<size_t> max_in_flight_{LaneStream::kMaxInFlight};
   LiveCount streams_;
 
   Mutex mutex_;

@@ -26,24 +26,22 @@ std::vector<LayerId> LayerIds(absl::Span<const LayerGather> layers) {
   return ids;
 }
 
-// Index of a layer in the table. REQUIRES: the table has it (CheckGather).
-uint32_t TableLayer(const TableInfo& table, LayerId layer) {
-  uint32_t index = 0;
-  while (table.layers[index].layer_id != layer) ++index;
-  return index;
+// Indices of the layers in the table. REQUIRES: it has them (CheckGather).
+std::vector<uint32_t> TableLayers(const TableInfo& table,
+                                  absl::Span<const LayerGather> layers) {
+  std::vector<uint32_t> indices;
+  for (const LayerGather& layer : layers) {
+    uint32_t index = 0;
+    while (table.layers[index].layer_id != layer.layer) ++index;
+    indices.push_back(index);
+  }
+  return indices;
 }
 
 std::vector<absl::Span<std::byte>> Outs(absl::Span<const LayerGather> layers) {
   std::vector<absl::Span<std::byte>> outs;
   for (const LayerGather& layer : layers) outs.push_back(layer.out);
   return outs;
-}
-
-std::vector<GatherPlan::Part> Parts(absl::Span<const GatherSegment> segments) {
-  std::vector<GatherPlan::Part> parts;
-  parts.reserve(segments.size());
-  for (const GatherSegment& segment : segments) parts.push_back(segment.part);
-  return parts;
 }
 
 }  // namespace
@@ -76,7 +74,9 @@ class GatherOperation::Call final : public RowSink {
   }
 
   const std::shared_ptr<GatherOperation> operation;
-  const PlannedCall planned;
+  // Once it has started, its segments are guarded by the operation's mutex:
+  // a call that failed gives them back.
+  PlannedCall planned;
   // Guarded by the operation's mutex; null before it has started.
   std::shared_ptr<TransportCall> transport_call;
 
@@ -95,15 +95,12 @@ GatherOperation::GatherOperation(const GatherEnvironment& environment,
       outs_(Outs(layers)),
       row_bytes_(environment.table->row_format.row_bytes()),
       deadline_(deadline),
-      queue_(environment.transports.size(), environment.max_rows_per_call),
+      queue_(environment.transports.size(), environment.max_rows_per_call,
+             TableLayers(*environment.table, layers)),
       servers_asked_(environment.transports.size()),
       rows_left_(plan_.unique_rows().size()),
       done_(std::move(done)) {
-  for (const GatherPlan::Part& part : plan_.parts()) {
-    queue_.Add({.part = part,
-                .table_layer = TableLayer(*environment.table,
-                                          layer_ids_[part.layer_index])});
-  }
+  queue_.Add(plan_.parts());
   stats_.rows = plan_.row_count();
   stats_.unique_rows = plan_.unique_rows().size();
 }
@@ -115,7 +112,7 @@ GatherOperation::GatherOperation(const GatherEnvironment& environment,
       row_bytes_(0),
       deadline_(absl::InfiniteFuture()),
       refused_(std::move(why)),
-      queue_(0, 1),
+      queue_(0, 1, {}),
       done_(std::move(done)) {}
 
 void GatherOperation::Start() {
@@ -226,10 +223,11 @@ std::vector<GatherOperation::CallPtr> GatherOperation::TakeCalls() {
 }
 
 void GatherOperation::OrderRows(absl::Span<const CallPtr> calls) const {
+  if (calls.empty()) return;
   std::vector<std::vector<GatherPlan::Part>> parts;
   parts.reserve(calls.size());
   for (const CallPtr& call : calls) {
-    parts.push_back(Parts(call->planned.segments));
+    parts.push_back(PartsOf(call->planned.segments));
   }
   std::vector<CallRows> rows =
       CallRows::Order(plan_, std::vector<absl::Span<const GatherPlan::Part>>(
@@ -258,6 +256,7 @@ void GatherOperation::StartCall(const CallPtr& call) {
   request.version = environment_.table->version;
   request.runs = runs;
   request.reply_bytes = call->planned.rows * row_bytes_;
+  request.gather_bytes = plan_.unique_rows().size() * row_bytes_;
   request.want_crc32c = environment_.want_crc32c;
   request.deadline = deadline_;
   {
@@ -306,7 +305,7 @@ void GatherOperation::OnCallDone(const CallPtr& call,
   FinishEnd(ending);
 }
 
-void GatherOperation::TakeBack(const Call& call, const absl::Status& status) {
+void GatherOperation::TakeBack(Call& call, const absl::Status& status) {
   const std::vector<PartitionRef> missing = MissingPartitionsOf(status);
   const auto is_missing = [&](const GatherSegment& segment) {
     return std::binary_search(missing.begin(), missing.end(),
@@ -314,21 +313,21 @@ void GatherOperation::TakeBack(const Call& call, const absl::Status& status) {
                                            segment.part.partition});
   };
   // A list that names nothing of the call says nothing: all of it failed.
-  const std::vector<GatherSegment>& segments = call.planned.segments;
+  std::vector<GatherSegment> segments = std::move(call.planned.segments);
   const bool some = std::any_of(segments.begin(), segments.end(), is_missing);
   const auto failed = [&](const GatherSegment& segment) {
     return !some || is_missing(segment);
   };
   const ServerIndex server = call.planned.server;
   const absl::Time now = SteadyNow();
-  for (GatherSegment segment : segments) {
+  for (GatherSegment& segment : segments) {
     if (failed(segment)) NoteFailure(segment, server, status, now);
-    queue_.Add(segment);
+    queue_.Add(std::move(segment));
   }
   // What stands in line there would fail likewise.
-  for (GatherSegment segment : queue_.TakeFromLine(server, failed)) {
+  for (GatherSegment& segment : queue_.TakeFromLine(server, failed)) {
     if (failed(segment)) NotePassedOver(segment, server, status, now);
-    queue_.Add(segment);
+    queue_.Add(std::move(segment));
   }
 }
 
@@ -418,11 +417,11 @@ void GatherOperation::Tell() {
 
 absl::Status GatherOperation::DeadlineStatus(
     const std::string& problems) const {
-  std::vector<GatherSegment> left = queue_.AllSegments();
+  std::vector<GatherPlan::Part> left = queue_.AllParts();
   std::string why =
       queue_.waiting().empty() ? "" : "; no ready server has all of them";
   for (const CallPtr& call : calls_) {
-    const std::vector<GatherSegment>& asked = call->planned.segments;
+    const std::vector<GatherPlan::Part> asked = PartsOf(call->planned.segments);
     left.insert(left.end(), asked.begin(), asked.end());
     absl::StrAppend(&why, "; no answer from ", call->planned.server_label,
                     " for ", PartitionsText(asked, layer_ids_));
@@ -439,9 +438,10 @@ absl::Status GatherOperation::DeadlineStatus(
 absl::Status GatherOperation::CallStatus(const Call& call,
                                          const absl::Status& status) const {
   return Annotate(
-      status, absl::StrCat("table ", environment_.table->version, ", ",
-                           PartitionsText(call.planned.segments, layer_ids_),
-                           " from ", call.planned.server_label));
+      status,
+      absl::StrCat("table ", environment_.table->version, ", ",
+                   PartitionsText(PartsOf(call.planned.segments), layer_ids_),
+                   " from ", call.planned.server_label));
 }
 
 }  // namespace engram

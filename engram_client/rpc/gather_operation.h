@@ -101,7 +101,7 @@ class GatherOperation final
   void SetWakeTimer(absl::Duration delay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartCall(const CallPtr& call);
   void OnCallDone(const CallPtr& call, const absl::Status& status);
-  void TakeBack(const Call& call, const absl::Status& status)
+  void TakeBack(Call& call, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Around everything that uses buffers or environment without the lock. The

@@ -1,80 +1,86 @@
 #include "engram_client/rpc/gather_queue.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 
 namespace engram {
-namespace {
 
-// Whether a segment may stay in line at `server`: ready with its partition, or
-// draining with it and nobody ready but the avoided has it.
-bool IsFit(const RoutingSnapshot& snapshot, ServerIndex server,
-           const GatherSegment& segment) {
-  const RoutingSnapshot::Holders holders =
-      snapshot.HoldersOf(segment.table_layer, ToInt(segment.part.partition));
-  const auto in = [&](absl::Span<const ServerIndex> servers) {
-    return std::find(servers.begin(), servers.end(), server) != servers.end();
-  };
-  const bool no_other_ready =
-      std::all_of(holders.ready.begin(), holders.ready.end(),
-                  [&](ServerIndex ready) { return ready == segment.avoid; });
-  return in(holders.ready) || (no_other_ready && in(holders.draining));
+void GatherQueue::Add(absl::Span<const GatherPlan::Part> parts) {
+  waiting_.reserve(waiting_.size() + parts.size());
+  for (const GatherPlan::Part& part : parts) {
+    waiting_.push_back({.part = part});
+  }
 }
-
-}  // namespace
 
 absl::Time GatherQueue::Route(const RoutingSnapshot& snapshot,
                               RoutePolicy& policy, absl::Time now) {
   TakeBackUnfit(snapshot);
-  std::vector<GatherSegment> waiting;
-  std::vector<GatherSegment> candidates;
-  std::vector<RouteItem> items;
-  for (const GatherSegment& segment : waiting_) {
-    if (segment.hold_until > now) {
-      waiting.push_back(segment);
-      continue;
-    }
-    candidates.push_back(segment);
-    items.push_back({segment.table_layer, ToInt(segment.part.partition),
-                     segment.part.rows(), segment.avoid});
+  std::vector<GatherSegment> candidates = TakeCandidates(now);
+  const std::vector<ServerIndex> chosen = Choose(snapshot, policy, candidates);
+  std::vector<size_t> counts(servers_.size());
+  for (const ServerIndex server : chosen) {
+    if (server != kNoServer) ++counts[server];
   }
-  std::vector<ServerIndex> chosen(items.size());
-  policy.Route(snapshot, items, absl::MakeSpan(chosen));
-
   std::vector<std::vector<GatherSegment>> by_server(servers_.size());
+  for (ServerIndex server = 0; server < by_server.size(); ++server) {
+    by_server[server].reserve(counts[server]);
+  }
   for (size_t i = 0; i < chosen.size(); ++i) {
-    const GatherSegment& segment = candidates[i];
-    const bool too_soon =
-        chosen[i] == segment.avoid && segment.avoid_until > now;
-    if (chosen[i] == kNoServer || too_soon) {
-      waiting.push_back(segment);
-    } else {
-      by_server[chosen[i]].push_back(segment);
-    }
+    const bool waits =
+        chosen[i] == kNoServer || candidates[i].IsTooSoonFor(chosen[i], now);
+    (waits ? waiting_ : by_server[chosen[i]])
+        .push_back(std::move(candidates[i]));
   }
   for (ServerIndex server = 0; server < by_server.size(); ++server) {
-    Line(snapshot, server, by_server[server]);
+    Line(snapshot, server, std::move(by_server[server]));
   }
-  waiting_ = std::move(waiting);
 
   absl::Time again = absl::InfiniteFuture();
   for (const GatherSegment& segment : waiting_) {
-    for (const absl::Time when : {segment.hold_until, segment.avoid_until}) {
+    if (segment.setbacks == nullptr) continue;
+    for (const absl::Time when :
+         {segment.setbacks->hold_until, segment.setbacks->avoid_until}) {
       if (when > now) again = std::min(again, when);
     }
   }
   return again;
 }
 
+std::vector<GatherSegment> GatherQueue::TakeCandidates(absl::Time now) {
+  const auto first_held = std::stable_partition(
+      waiting_.begin(), waiting_.end(),
+      [&](const GatherSegment& s) { return !s.IsHeld(now); });
+  std::vector<GatherSegment> held(std::make_move_iterator(first_held),
+                                  std::make_move_iterator(waiting_.end()));
+  waiting_.erase(first_held, waiting_.end());
+  return std::exchange(waiting_, std::move(held));
+}
+
+std::vector<ServerIndex> GatherQueue::Choose(
+    const RoutingSnapshot& snapshot, RoutePolicy& policy,
+    absl::Span<const GatherSegment> candidates) {
+  std::vector<RouteItem> items;
+  items.reserve(candidates.size());
+  for (const GatherSegment& segment : candidates) {
+    items.push_back({table_layers_[segment.part.layer_index],
+                     ToInt(segment.part.partition), segment.part.rows(),
+                     segment.avoid()});
+  }
+  std::vector<ServerIndex> chosen(items.size());
+  policy.Route(snapshot, items, absl::MakeSpan(chosen));
+  return chosen;
+}
+
 void GatherQueue::Line(const RoutingSnapshot& snapshot, ServerIndex server,
-                       absl::Span<const GatherSegment> segments) {
+                       std::vector<GatherSegment> segments) {
   const ServerRoute& route = snapshot.servers()[server];
   uint64_t max_rows = max_rows_per_call_;
   if (route.max_rows_per_call > 0) {
     max_rows = std::min(max_rows, route.max_rows_per_call);
   }
-  for (auto& call_segments : CutIntoCalls(segments, max_rows)) {
+  for (auto& call_segments : CutIntoCalls(std::move(segments), max_rows)) {
     uint64_t rows = 0;
     for (const GatherSegment& segment : call_segments) {
       rows += segment.part.rows();
@@ -106,7 +112,8 @@ std::vector<GatherSegment> GatherQueue::TakeFromLine(
   std::deque<PlannedCall> stay;
   for (PlannedCall& call : line) {
     if (std::any_of(call.segments.begin(), call.segments.end(), unfit)) {
-      taken.insert(taken.end(), call.segments.begin(), call.segments.end());
+      std::move(call.segments.begin(), call.segments.end(),
+                std::back_inserter(taken));
     } else {
       stay.push_back(std::move(call));
     }
@@ -117,12 +124,25 @@ std::vector<GatherSegment> GatherQueue::TakeFromLine(
 
 void GatherQueue::TakeBackUnfit(const RoutingSnapshot& snapshot) {
   for (ServerIndex server = 0; server < servers_.size(); ++server) {
-    const std::vector<GatherSegment> taken =
+    std::vector<GatherSegment> taken =
         TakeFromLine(server, [&](const GatherSegment& segment) {
           return !IsFit(snapshot, server, segment);
         });
-    waiting_.insert(waiting_.end(), taken.begin(), taken.end());
+    std::move(taken.begin(), taken.end(), std::back_inserter(waiting_));
   }
+}
+
+bool GatherQueue::IsFit(const RoutingSnapshot& snapshot, ServerIndex server,
+                        const GatherSegment& segment) const {
+  const RoutingSnapshot::Holders holders = snapshot.HoldersOf(
+      table_layers_[segment.part.layer_index], ToInt(segment.part.partition));
+  const auto in = [&](absl::Span<const ServerIndex> servers) {
+    return std::find(servers.begin(), servers.end(), server) != servers.end();
+  };
+  const bool no_other_ready =
+      std::all_of(holders.ready.begin(), holders.ready.end(),
+                  [&](ServerIndex ready) { return ready == segment.avoid(); });
+  return in(holders.ready) || (no_other_ready && in(holders.draining));
 }
 
 bool GatherQueue::empty() const {
@@ -136,15 +156,16 @@ void GatherQueue::Clear() {
   for (Server& server : servers_) server.line.clear();
 }
 
-std::vector<GatherSegment> GatherQueue::AllSegments() const {
-  std::vector<GatherSegment> segments = waiting_;
+std::vector<GatherPlan::Part> GatherQueue::AllParts() const {
+  std::vector<GatherPlan::Part> parts = PartsOf(waiting_);
   for (const Server& server : servers_) {
     for (const PlannedCall& call : server.line) {
-      segments.insert(segments.end(), call.segments.begin(),
-                      call.segments.end());
+      for (const GatherSegment& segment : call.segments) {
+        parts.push_back(segment.part);
+      }
     }
   }
-  return segments;
+  return parts;
 }
 
 }  // namespace engram

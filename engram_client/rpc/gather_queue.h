@@ -53,10 +53,16 @@ class GatherQueue {
   // while replies of a huge gather do not pile up in memory.
   static constexpr uint32_t kMaxCallsPerServer = 8;
 
-  GatherQueue(size_t server_count, uint64_t max_rows_per_call)
-      : max_rows_per_call_(max_rows_per_call), servers_(server_count) {}
+  // `table_layers`: of each layer of the gather, its index in the table, by
+  // which routing counts. A gather names any of them in any order.
+  GatherQueue(size_t server_count, uint64_t max_rows_per_call,
+              std::vector<uint32_t> table_layers)
+      : max_rows_per_call_(max_rows_per_call),
+        table_layers_(std::move(table_layers)),
+        servers_(server_count) {}
 
-  void Add(const GatherSegment& segment) { waiting_.push_back(segment); }
+  void Add(absl::Span<const GatherPlan::Part> parts);
+  void Add(GatherSegment segment) { waiting_.push_back(std::move(segment)); }
 
   // Gives servers to the waiting segments that have one now, and to those in
   // line at a server that is no choice for them any more. Returns when to
@@ -79,7 +85,7 @@ class GatherQueue {
   bool empty() const;  // neither waiting nor in line
   absl::Span<const GatherSegment> waiting() const { return waiting_; }
   // Waiting and in line.
-  std::vector<GatherSegment> AllSegments() const;
+  std::vector<GatherPlan::Part> AllParts() const;
 
  private:
   struct Server {
@@ -87,10 +93,20 @@ class GatherQueue {
     std::deque<PlannedCall> line;
   };
   void TakeBackUnfit(const RoutingSnapshot& snapshot);
+  // Whether a segment may stay in line at `server`: ready with its partition,
+  // or draining with it and nobody ready but the avoided has it.
+  bool IsFit(const RoutingSnapshot& snapshot, ServerIndex server,
+             const GatherSegment& segment) const;
+  // Takes what may be asked for now out of those that wait.
+  std::vector<GatherSegment> TakeCandidates(absl::Time now);
+  std::vector<ServerIndex> Choose(const RoutingSnapshot& snapshot,
+                                  RoutePolicy& policy,
+                                  absl::Span<const GatherSegment> candidates);
   void Line(const RoutingSnapshot& snapshot, ServerIndex server,
-            absl::Span<const GatherSegment> segments);
+            std::vector<GatherSegment> segments);
 
   const uint64_t max_rows_per_call_;
+  const std::vector<uint32_t> table_layers_;
   std::vector<GatherSegment> waiting_;
   std::vector<Server> servers_;
 };

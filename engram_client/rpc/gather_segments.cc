@@ -1,6 +1,7 @@
 #include "engram_client/rpc/gather_segments.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
@@ -10,18 +11,38 @@
 namespace engram {
 namespace {
 
+static_assert(sizeof(GatherSegment) <= 24);
+
 constexpr BackoffOptions kRetry = {.first = absl::Milliseconds(10),
                                    .longest = absl::Milliseconds(500)};
 
-void Avoid(GatherSegment& segment, ServerIndex server, absl::Time until,
-           absl::Time now) {
-  if (segment.avoid != server && segment.avoid_until > now) {
-    segment.hold_until =
-        std::max(segment.hold_until, std::min(segment.avoid_until, until));
-    if (segment.avoid_until > until) return;
+Setbacks& SetbacksOf(GatherSegment& segment) {
+  if (segment.setbacks == nullptr) {
+    segment.setbacks = std::make_unique<Setbacks>();
   }
-  segment.avoid = server;
-  segment.avoid_until = until;
+  return *segment.setbacks;
+}
+
+void Avoid(Setbacks& setbacks, ServerIndex server, absl::Time until,
+           absl::Time now) {
+  if (setbacks.avoid != server && setbacks.avoid_until > now) {
+    setbacks.hold_until =
+        std::max(setbacks.hold_until, std::min(setbacks.avoid_until, until));
+    if (setbacks.avoid_until > until) return;
+  }
+  setbacks.avoid = server;
+  setbacks.avoid_until = until;
+}
+
+// The first `rows`, which may be all; the others stay.
+GatherSegment CutOff(GatherSegment& segment, uint32_t rows) {
+  GatherSegment first{.part = segment.part};
+  if (segment.setbacks != nullptr) {
+    first.setbacks = std::make_unique<Setbacks>(*segment.setbacks);
+  }
+  first.part.end = first.part.begin + rows;
+  segment.part.begin += rows;
+  return first;
 }
 
 absl::Duration AskedDelay(const absl::Status& status) {
@@ -31,31 +52,40 @@ absl::Duration AskedDelay(const absl::Status& status) {
 
 }  // namespace
 
+std::vector<GatherPlan::Part> PartsOf(
+    absl::Span<const GatherSegment> segments) {
+  std::vector<GatherPlan::Part> parts;
+  parts.reserve(segments.size());
+  for (const GatherSegment& segment : segments) parts.push_back(segment.part);
+  return parts;
+}
+
 std::vector<std::vector<GatherSegment>> CutIntoCalls(
-    absl::Span<const GatherSegment> segments, uint64_t max_rows) {
+    std::vector<GatherSegment> segments, uint64_t max_rows) {
   ENGRAM_CHECK(max_rows > 0);
   uint64_t total = 0;
   for (const GatherSegment& segment : segments) total += segment.part.rows();
   std::vector<std::vector<GatherSegment>> calls;
   if (total == 0) return calls;
+  if (total <= max_rows) {
+    calls.push_back(std::move(segments));
+    return calls;
+  }
   const uint64_t call_count = (total - 1) / max_rows + 1;
   const uint64_t call_rows = (total - 1) / call_count + 1;
   calls.reserve(call_count);
 
   uint64_t room = 0;
-  for (GatherSegment rest : segments) {
+  for (GatherSegment& rest : segments) {
     while (rest.part.rows() > 0) {
       if (room == 0) {
-        calls.emplace_back();
+        calls.emplace_back().reserve(segments.size() / call_count + 2);
         room = call_rows;
       }
-      GatherSegment piece = rest;
       const auto take =
           static_cast<uint32_t>(std::min<uint64_t>(room, rest.part.rows()));
-      piece.part.end = piece.part.begin + take;
-      rest.part.begin += take;
+      calls.back().push_back(CutOff(rest, take));
       room -= take;
-      calls.back().push_back(piece);
     }
   }
   return calls;
@@ -82,26 +112,28 @@ bool MayTryAgain(const absl::Status& status) {
 
 void NoteFailure(GatherSegment& segment, ServerIndex server,
                  const absl::Status& status, absl::Time now) {
-  ++segment.failures;
-  const absl::Duration delay = BackoffDelay(kRetry, segment.failures);
-  if (segment.failures > 1) {
-    segment.hold_until = std::max(segment.hold_until, now + delay);
+  Setbacks& setbacks = SetbacksOf(segment);
+  ++setbacks.failures;
+  const absl::Duration delay = BackoffDelay(kRetry, setbacks.failures);
+  if (setbacks.failures > 1) {
+    setbacks.hold_until = std::max(setbacks.hold_until, now + delay);
   }
-  Avoid(segment, server, now + std::max(delay, AskedDelay(status)), now);
+  Avoid(setbacks, server, now + std::max(delay, AskedDelay(status)), now);
 }
 
 void NotePassedOver(GatherSegment& segment, ServerIndex server,
                     const absl::Status& status, absl::Time now) {
-  const absl::Duration delay = BackoffDelay(kRetry, segment.failures + 1);
-  Avoid(segment, server, now + std::max(delay, AskedDelay(status)), now);
+  Setbacks& setbacks = SetbacksOf(segment);
+  const absl::Duration delay = BackoffDelay(kRetry, setbacks.failures + 1);
+  Avoid(setbacks, server, now + std::max(delay, AskedDelay(status)), now);
 }
 
-std::string PartitionsText(absl::Span<const GatherSegment> segments,
+std::string PartitionsText(absl::Span<const GatherPlan::Part> parts,
                            absl::Span<const LayerId> layer_ids) {
   std::vector<PartitionRef> refs;
-  for (const GatherSegment& segment : segments) {
-    refs.push_back(
-        {layer_ids[segment.part.layer_index], segment.part.partition});
+  refs.reserve(parts.size());
+  for (const GatherPlan::Part& part : parts) {
+    refs.push_back({layer_ids[part.layer_index], part.partition});
   }
   std::sort(refs.begin(), refs.end());
   refs.erase(std::unique(refs.begin(), refs.end()), refs.end());

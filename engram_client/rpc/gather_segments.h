@@ -2,6 +2,7 @@
 #define ENGRAM_ENGRAM_CLIENT_RPC_GATHER_SEGMENTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,9 @@
 
 namespace engram {
 
-// Rows of one partition on their way to an answer, and what went wrong with
-// them so far. A call carries whole segments; one that is too large is cut.
-struct GatherSegment {
-  GatherPlan::Part part;
-  // Of part.layer_index in the table, by which routing counts: a gather may
-  // name any of the table's layers in any order.
-  uint32_t table_layer = 0;
+// What went wrong with rows so far. Both times are of the steady clock.
+struct Setbacks {
   uint32_t failures = 0;
-  // Both times are of the steady clock.
   // Nobody is asked before this.
   absl::Time hold_until = absl::InfinitePast();
   // This server failed: others first, and it not before the time.
@@ -30,10 +25,31 @@ struct GatherSegment {
   absl::Time avoid_until = absl::InfinitePast();
 };
 
+// Rows of one partition on their way to an answer. A call carries whole
+// segments; one that is too large is cut. In a large table a gather has nearly
+// as many segments as rows: so a segment is small.
+struct GatherSegment {
+  GatherPlan::Part part;
+  std::unique_ptr<Setbacks> setbacks;  // null: none so far
+
+  bool IsHeld(absl::Time now) const {
+    return setbacks != nullptr && setbacks->hold_until > now;
+  }
+  ServerIndex avoid() const {
+    return setbacks == nullptr ? kNoServer : setbacks->avoid;
+  }
+  bool IsTooSoonFor(ServerIndex server, absl::Time now) const {
+    return setbacks != nullptr && setbacks->avoid == server &&
+           setbacks->avoid_until > now;
+  }
+};
+
+std::vector<GatherPlan::Part> PartsOf(absl::Span<const GatherSegment> segments);
+
 // Cuts the segments of one server into calls of at most `max_rows` rows, and
 // of about equal size. Order is kept. REQUIRES: max_rows > 0.
 std::vector<std::vector<GatherSegment>> CutIntoCalls(
-    absl::Span<const GatherSegment> segments, uint64_t max_rows);
+    std::vector<GatherSegment> segments, uint64_t max_rows);
 
 // Whether the same rows may be answered by another server, or by this one
 // later. Gathers change nothing, so asking again is always safe.
@@ -51,9 +67,9 @@ void NoteFailure(GatherSegment& segment, ServerIndex server,
 void NotePassedOver(GatherSegment& segment, ServerIndex server,
                     const absl::Status& status, absl::Time now);
 
-// "layer 1 partition 7 and 3 more": the first partition of `segments`, and how
+// "layer 1 partition 7 and 3 more": the first partition of `parts`, and how
 // many others there are.
-std::string PartitionsText(absl::Span<const GatherSegment> segments,
+std::string PartitionsText(absl::Span<const GatherPlan::Part> parts,
                            absl::Span<const LayerId> layer_ids);
 
 }  // namespace engram

@@ -6,6 +6,7 @@
 #include <grpcpp/support/async_unary_call.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -126,8 +127,13 @@ class GrpcTableTransport final : public TableTransport {
                                           TableDone done) override {
     // The caller has its own backoff; the channel's would come on top.
     grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
-    return Start(
-        std::make_shared<TableCall>(&calls_, deadline, std::move(done)));
+    return Start(std::make_shared<TableCall>(
+        &calls_, deadline,
+        [this, done = std::move(done)](
+            absl::StatusOr<v1::GetTableResponse> table) mutable {
+          if (table.ok()) LimitInFlight(*table);
+          done(std::move(table));
+        }));
   }
 
   std::shared_ptr<TransportCall> WatchPartitions(WatchEvent on_message,
@@ -140,7 +146,9 @@ class GrpcTableTransport final : public TableTransport {
                                         std::shared_ptr<RowSink> sink,
                                         StatusDone done) override {
     const Lanes& lanes =
-        request.reply_bytes <= kSmallGatherBytes ? small_ : bulk_;
+        std::max(request.reply_bytes, request.gather_bytes) <= kSmallGatherBytes
+            ? small_
+            : bulk_;
     return LeastBusy(lanes).Gather(request, std::move(sink), std::move(done));
   }
 
@@ -163,11 +171,26 @@ class GrpcTableTransport final : public TableTransport {
     }
   }
 
-  static GatherLane& LeastBusy(const Lanes& lanes) {
-    return **std::min_element(
-        lanes.begin(), lanes.end(), [](const auto& a, const auto& b) {
-          return a->outstanding_bytes() < b->outstanding_bytes();
-        });
+  // Among equals in turn: a lane that fails at once is always idle.
+  GatherLane& LeastBusy(const Lanes& lanes) {
+    const size_t first = turn_.fetch_add(1, std::memory_order_relaxed);
+    GatherLane* least = nullptr;
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      GatherLane* const lane = lanes[(first + i) % lanes.size()].get();
+      if (least == nullptr ||
+          lane->outstanding_bytes() < least->outstanding_bytes()) {
+        least = lane;
+      }
+    }
+    return *least;
+  }
+
+  void LimitInFlight(const v1::GetTableResponse& table) {
+    const uint64_t limit = table.max_gathers_in_flight_per_stream();
+    if (limit == 0) return;
+    for (const Lanes* lanes : {&small_, &bulk_}) {
+      for (const auto& lane : *lanes) lane->LimitInFlight(limit);
+    }
   }
 
   const std::shared_ptr<ClientLoops> loops_;
@@ -175,6 +198,7 @@ class GrpcTableTransport final : public TableTransport {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::TableService::Stub> stub_;
   CallSet calls_;
+  std::atomic<size_t> turn_{0};
   Lanes small_;
   Lanes bulk_;
 };

@@ -52,6 +52,24 @@ absl::Status ErrorOf(const PieceMessage& message) {
 
 absl::Status Cancelled() { return absl::CancelledError("cancelled"); }
 
+// What the end of a stream says of each of its gathers. A fault of one of them,
+// or of the connection, is none of the others: they may be sent again.
+absl::Status OfOneGather(const absl::Status& stream_status) {
+  switch (stream_status.code()) {
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnavailable:
+      return stream_status;
+    default:
+      break;
+  }
+  if (ReasonOf(stream_status) != ErrorReason::kNone) return stream_status;
+  return absl::UnavailableError(
+      absl::StrCat("stream ended with ", stream_status.ToString()));
+}
+
 void Drop(std::vector<std::shared_ptr<LaneCall>>& calls,
           const std::shared_ptr<LaneCall>& call) {
   calls.erase(std::remove(calls.begin(), calls.end(), call), calls.end());
@@ -61,9 +79,11 @@ void Drop(std::vector<std::shared_ptr<LaneCall>>& calls,
 
 LaneStream::LaneStream(LiveCount::Token token,
                        const std::shared_ptr<grpc::Channel>& channel,
-                       QueueLoop& loop)
+                       QueueLoop& loop,
+                       const std::atomic<size_t>& max_in_flight)
     : token_(std::move(token)),
       loop_(loop),
+      max_in_flight_(max_in_flight),
       stream_(Prepare(channel, context_, loop)) {}
 
 bool LaneStream::Add(const CallPtr& call) {
@@ -102,13 +122,15 @@ void LaneStream::Cancel(const CallPtr& call) {
 }
 
 void LaneStream::Close() {
+  std::shared_ptr<LaneStream> self;  // of a stream without an event to come
   std::vector<CallPtr> ended;
   {
     MutexLock lock(&mutex_);
     if (!closed_) why_broken_ = Cancelled();
     closed_ = true;
-    ended = EndAll(Cancelled());
+    ended = EndAll(Cancelled(), Cancelled());
     if (!opened_) finished_ = true;
+    if (finished_ && operations_ == 0) self = std::move(self_);
   }
   TellLater(std::move(ended));
   context_.TryCancel();
@@ -130,13 +152,14 @@ void LaneStream::Advance() {
 }
 
 bool LaneStream::TakeMessage(grpc::ByteBuffer* message) {
-  // First, so that the server never has more than kMaxInFlight gathers.
+  // First, so that the server never has more gathers than it allows.
   if (!cancels_.empty()) {
     *message = CancelBuffer(cancels_.front());
     cancels_.pop_front();
     return true;
   }
-  if (waiting_.empty() || in_flight_.size() >= kMaxInFlight) return false;
+  if (waiting_.empty() || in_flight_.size() >= max_in_flight_.load())
+    return false;
   CallPtr call = std::move(waiting_.front());
   waiting_.pop_front();
   call->id = next_id_++;
@@ -296,7 +319,11 @@ void LaneStream::OnFinish(bool /*ok*/) {
   {
     MutexLock lock(&mutex_);
     finished_ = true;
-    ended = EndAll(why_broken_.ok() ? status : why_broken_);
+    if (!why_broken_.ok()) status = why_broken_;
+    ended =
+        EndAll(OfOneGather(status),
+               absl::UnavailableError(absl::StrCat(
+                   "not sent before the stream ended: ", status.message())));
     self = EndOperation();
   }
   Tell(ended);
@@ -327,10 +354,10 @@ std::vector<LaneStream::CallPtr> LaneStream::OpenCalls() const {
 }
 
 std::vector<LaneStream::CallPtr> LaneStream::EndAll(
-    const absl::Status& status) {
+    const absl::Status& in_flight, const absl::Status& waiting) {
   std::vector<CallPtr> tell;
   for (const CallPtr& call : OpenCalls()) {
-    if (End(call, status)) tell.push_back(call);
+    if (End(call, call->id == 0 ? waiting : in_flight)) tell.push_back(call);
   }
   alarm_.Cancel();
   return tell;

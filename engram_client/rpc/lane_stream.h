@@ -7,6 +7,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -37,14 +38,17 @@ namespace engram {
 // thread of the loop, without a lock.
 class LaneStream final : public std::enable_shared_from_this<LaneStream> {
  public:
-  // Below what servers allow. Gathers beyond it wait here.
+  // Gathers in flight, where the server does not allow fewer. Those beyond it
+  // wait here.
   static constexpr size_t kMaxInFlight = 32;
   // Gathers beyond it are OVERLOADED.
   static constexpr size_t kMaxWaiting = 16384;
 
-  // `token` is dropped when all of the stream is gone.
+  // `token` is dropped when all of the stream is gone; the others must outlive
+  // it.
   LaneStream(LiveCount::Token token,
-             const std::shared_ptr<grpc::Channel>& channel, QueueLoop& loop);
+             const std::shared_ptr<grpc::Channel>& channel, QueueLoop& loop,
+             const std::atomic<size_t>& max_in_flight);
   LaneStream(const LaneStream&) = delete;
   LaneStream& operator=(const LaneStream&) = delete;
 
@@ -98,7 +102,8 @@ class LaneStream final : public std::enable_shared_from_this<LaneStream> {
   // Waiting and in flight.
   std::vector<CallPtr> OpenCalls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of all; returns those that can be told.
-  std::vector<CallPtr> EndAll(const absl::Status& status)
+  std::vector<CallPtr> EndAll(const absl::Status& in_flight,
+                              const absl::Status& waiting)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Tell(absl::Span<const CallPtr> calls);
   void TellLater(std::vector<CallPtr> calls);
@@ -112,6 +117,7 @@ class LaneStream final : public std::enable_shared_from_this<LaneStream> {
 
   const LiveCount::Token token_;  // the last to go
   QueueLoop& loop_;
+  const std::atomic<size_t>& max_in_flight_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
   MemberEvent<LaneStream, &LaneStream::OnWrite> write_event_{this};

@@ -55,6 +55,9 @@ class TableTransport {
     absl::string_view version;      // read during the call of Gather only
     absl::Span<const RowRun> runs;  // read during the call of Gather only
     uint64_t reply_bytes = 0;       // of all rows; another size is DATA_LOSS
+    // Of the whole gather that this is a part of: a part of a large one must
+    // not go before small ones. 0: it is a gather of its own.
+    uint64_t gather_bytes = 0;
     bool want_crc32c = false;
     absl::Time deadline;
   };

@@ -19,7 +19,11 @@
 #include "core/model/manifest.h"
 #include "core/model/presets.h"
 #include "core/model/token_map.h"
+#include "engram_client/plan/call_rows.h"
 #include "engram_client/plan/gather_plan.h"
+#include "engram_client/routing/route_policy.h"
+#include "engram_client/routing/routing_snapshot.h"
+#include "engram_client/rpc/gather_queue.h"
 #include "table_server/tier/host_tier.h"
 
 namespace engram {
@@ -124,6 +128,60 @@ void BM_GatherPlan(benchmark::State& state) {
   ItemsAre(state, rows);
 }
 BENCHMARK(BM_GatherPlan)->Arg(24)->Arg(1536)->Arg(6144)->Arg(49152);
+
+// V4.1 on `count` servers, each partition at two of them.
+RoutingSnapshot SnapshotOf(size_t count) {
+  const auto partitions =
+      static_cast<uint32_t>((RowCount() - 1) / kPartitionRows + 1);
+  std::vector<ServerRoute> servers(count);
+  std::vector<std::shared_ptr<ServerLoad>> loads(count);
+  for (auto& load : loads) load = std::make_shared<ServerLoad>();
+  for (ServerRoute& server : servers) {
+    server.announced = true;
+    server.held.assign(V41().layer_ids.size(), PartitionBitmap(partitions));
+  }
+  std::mt19937_64 random(count);
+  for (size_t layer = 0; layer < V41().layer_ids.size(); ++layer) {
+    for (uint32_t p = 0; p < partitions; ++p) {
+      const size_t first = random() % count;
+      const size_t second = (first + 1 + random() % (count - 1)) % count;
+      servers[first].held[layer].Set(p);
+      servers[second].held[layer].Set(p);
+    }
+  }
+  return RoutingSnapshot(std::move(servers), loads);
+}
+
+// All that a gather of both layers does between the caller's ids and the
+// requests: plan, servers for its parts, calls, order of their rows.
+void BM_RouteParts(benchmark::State& state) {
+  static const RoutingSnapshot& snapshot = *new auto(SnapshotOf(4));
+  constexpr uint64_t kMaxRowsPerCall = 32768;
+  const size_t rows = static_cast<size_t>(state.range(0));
+  const std::vector<RowId> ids = RandomBelow(RowCount(), rows);
+  const absl::Span<const RowId> all(ids);
+  const std::vector<LayerGather> layers = {
+      {LayerId{1}, all.first(rows / 2), {}},
+      {LayerId{14}, all.subspan(rows / 2), {}}};
+  FewestRowsPolicy policy;
+  for (auto _ : state) {
+    const GatherPlan plan(layers, kPartitionRows);
+    GatherQueue queue(snapshot.servers().size(), kMaxRowsPerCall, {0, 1});
+    queue.Add(plan.parts());
+    queue.Route(snapshot, policy, absl::UnixEpoch());
+    const std::vector<PlannedCall> calls = queue.TakeStartable();
+    std::vector<std::vector<GatherPlan::Part>> parts;
+    for (const PlannedCall& call : calls) {
+      parts.push_back(PartsOf(call.segments));
+    }
+    const std::vector<CallRows> ordered =
+        CallRows::Order(plan, std::vector<absl::Span<const GatherPlan::Part>>(
+                                  parts.begin(), parts.end()));
+    benchmark::DoNotOptimize(ordered.data());
+  }
+  ItemsAre(state, rows);
+}
+BENCHMARK(BM_RouteParts)->Arg(6144)->Arg(49152);
 
 // One layer of a table in host memory.
 class Table {

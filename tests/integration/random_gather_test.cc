@@ -13,13 +13,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "core/model/checkpoint.h"
-#include "core/model/manifest.h"
 #include "core/model/synthetic_rows.h"
 #include "engram_client/table_client.h"
 #include "table_server/server.h"
+#include "tests/integration/server_group.h"
 #include "tests/testing/checkpoint_maker.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temp_dir.h"
@@ -28,50 +26,8 @@ namespace engram {
 namespace {
 
 using test::IsOk;
-
-absl::Time Soon() { return absl::Now() + absl::Minutes(1); }
-
-// Table servers on unix sockets of a temporary directory.
-class ServerGroup {
- public:
-  ServerGroup(size_t count, TableServer::Options options) {
-    for (size_t i = 0; i < count; ++i) {
-      addresses_.push_back(
-          absl::StrCat("unix:", sockets_.File(absl::StrCat("t", i))));
-    }
-    std::vector<std::string> members;
-    for (size_t i = 0; i < count; ++i) {
-      members.push_back(absl::StrCat("t", i, "=", addresses_[i]));
-    }
-    options.members = absl::StrCat("static:", absl::StrJoin(members, ","));
-    for (size_t i = 0; i < count; ++i) {
-      options.server_name = absl::StrCat("t", i);
-      options.listen = addresses_[i];
-      auto server = TableServer::Create(options);
-      EXPECT_THAT(server, IsOk());
-      if (server.ok()) servers_.push_back(*std::move(server));
-    }
-    for (const auto& server : servers_) {
-      EXPECT_THAT(server->WaitUntilReady(Soon()), IsOk());
-    }
-  }
-
-  std::unique_ptr<TableClient> Connect(uint64_t max_rows_per_call) const {
-    TableClient::Options options;
-    options.addresses = addresses_;
-    options.max_rows_per_call = max_rows_per_call;
-    auto client = TableClient::Create(std::move(options));
-    EXPECT_THAT(client, IsOk());
-    if (!client.ok()) return nullptr;
-    EXPECT_THAT((*client)->WaitUntilComplete(Soon()), IsOk());
-    return *std::move(client);
-  }
-
- private:
-  test::TempDir sockets_;
-  std::vector<std::string> addresses_;
-  std::vector<std::unique_ptr<TableServer>> servers_;
-};
+using test::ServerGroup;
+using test::Soon;
 
 // Ids of one layer, with the repeats that n-grams have.
 std::vector<RowId> RandomIds(std::mt19937_64& random, uint64_t rows) {
@@ -114,12 +70,9 @@ class RandomGatherTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory_ = new test::TempDir;
-    test::CheckpointMaker("tiny").Write(directory_->path());
-    auto checkpoint = Checkpoint::Open(directory_->path());
+    auto checkpoint =
+        test::WriteServedCheckpoint(test::CheckpointMaker("tiny"), *directory_);
     ASSERT_THAT(checkpoint, IsOk());
-    auto manifest = BuildManifest(*checkpoint, {}, [](uint64_t, uint64_t) {});
-    ASSERT_THAT(manifest, IsOk());
-    ASSERT_THAT(manifest->Save(directory_->File(kManifestFileName)), IsOk());
     checkpoint_ = new Checkpoint(*std::move(checkpoint));
   }
   static void TearDownTestSuite() {
@@ -153,7 +106,7 @@ Checkpoint* RandomGatherTest::checkpoint_ = nullptr;
 
 TEST_F(RandomGatherTest, EveryRowOfAThousandRequestsIsTheStoredOne) {
   const ServerGroup servers(3, Options(/*replicas=*/2));
-  const auto client = servers.Connect(/*max_rows_per_call=*/256);
+  const auto client = servers.Connect({.max_rows_per_call = 256});
   ASSERT_NE(client, nullptr);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -172,7 +125,7 @@ TEST_F(RandomGatherTest, EveryRowOfAThousandRequestsIsTheStoredOne) {
 
 TEST_F(RandomGatherTest, CancelledGathersWriteNothingAfterTheyAreGone) {
   const ServerGroup servers(3, Options(/*replicas=*/1));
-  const auto client = servers.Connect(/*max_rows_per_call=*/64);
+  const auto client = servers.Connect({.max_rows_per_call = 64});
   ASSERT_NE(client, nullptr);
   std::mt19937_64 random(11);
   for (int i = 0; i < 300; ++i) {
@@ -209,7 +162,7 @@ TEST(TrueLayoutTest, RowsBeyondTwoToThe36BytesAreTheRightOnes) {
   options.preset = "v41";
   options.replicas = 2;
   const ServerGroup servers(3, options);
-  const auto client = servers.Connect(/*max_rows_per_call=*/6144);
+  const auto client = servers.Connect({.max_rows_per_call = 6144});
   ASSERT_NE(client, nullptr);
   const TableInfo& table = client->table();
   ASSERT_EQ(table.layers.size(), 2);

@@ -24,6 +24,7 @@
 #include "core/rpc/channel.h"
 #include "core/wire/error_detail.h"
 #include "engram/v1/table.grpc.pb.h"
+#include "engram_client/rpc/lane_stream.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/compute/worker/fakes.h"
 
@@ -80,8 +81,7 @@ class ClaimsATable final : public v1::TableService::CallbackService {
     void OnDone() override { delete this; }
   };
 
-  // Counts gathers, and answers with zeros once so many wait that a client
-  // lets no more go.
+  // Counts gathers, and answers with zeros once many wait.
   struct Gathers final
       : EndsWhenCancelled<grpc::ServerBidiReactor<v1::GatherStreamRequest,
                                                   v1::GatherStreamResponse>> {
@@ -119,7 +119,7 @@ class ClaimsATable final : public v1::TableService::CallbackService {
       writing = true;
       StartWrite(&response);
     }
-    static constexpr size_t kHeldGathers = 32;
+    static constexpr size_t kHeldGathers = LaneStream::kMaxInFlight / 4;
     ClaimsATable* const table;
     v1::GatherStreamRequest request;
     v1::GatherStreamResponse response;  // owned by the write under way

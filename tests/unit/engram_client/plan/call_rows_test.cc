@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace engram {
@@ -94,6 +95,34 @@ TEST(CallRowsTest, PiecesOfPartsOfManyRows) {
     }
   }
   EXPECT_EQ(seen.size(), plan.unique_rows().size());
+}
+
+// A few rows of a large plan are ordered by themselves, with the same result.
+TEST(CallRowsTest, AFewRowsOfALargePlan) {
+  std::mt19937 random(9);
+  std::vector<std::vector<RowId>> ids(2);
+  for (auto& layer : ids) {
+    layer.resize(5000);
+    for (RowId& id : layer) id = random() % 100000;
+  }
+  const GatherPlan plan(Layers(ids), kPartitionRows);
+  Parts few;
+  for (size_t i = 0; i < plan.parts().size(); i += 97) {
+    few.push_back(plan.parts()[i]);
+  }
+  std::shuffle(few.begin(), few.end(), random);
+  Parts rest;
+  for (size_t i = 0; i < plan.parts().size(); ++i) {
+    if (i % 97 != 0) rest.push_back(plan.parts()[i]);
+  }
+  const CallRows alone = std::move(CallRows::Order(plan, {few}).front());
+  const CallRows among = std::move(CallRows::Order(plan, {few, rest}).front());
+  EXPECT_EQ(alone.row_ids(), among.row_ids());
+  EXPECT_EQ(alone.first_slots(), among.first_slots());
+  ASSERT_EQ(alone.runs().size(), 2U);
+  ASSERT_EQ(among.runs().size(), 2U);
+  EXPECT_EQ(alone.runs()[1].begin, among.runs()[1].begin);
+  EXPECT_GT(alone.row_count(), 50U);
 }
 
 }  // namespace

@@ -357,7 +357,7 @@ TEST_F(LanesOfATransportTest, SmallGathersPassLargeOnes) {
   for (const StartedGather& gather : large) EXPECT_FALSE(gather.done());
   released_.Notify();
   for (const StartedGather& gather : large) EXPECT_TRUE(gather.Wait().ok());
-  EXPECT_EQ(service_->streams(), 1 + static_cast<int>(kBulkLanes));
+  EXPECT_EQ(service_->streams(), static_cast<int>(kSmallLanes + kBulkLanes));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,23 @@ namespace {
 
 GatherSegment Segment(uint32_t partition, uint32_t rows) {
   return {.part = {0, PartitionId{partition}, 0, rows}};
+}
+
+GatherSegment Segment(uint32_t partition, uint32_t rows, Setbacks setbacks) {
+  GatherSegment segment = Segment(partition, rows);
+  segment.setbacks = std::make_unique<Setbacks>(setbacks);
+  return segment;
+}
+
+GatherQueue QueueOf(uint64_t max_rows_per_call) {
+  return GatherQueue(/*server_count=*/2, max_rows_per_call,
+                     /*table_layers=*/{0});
+}
+
+std::vector<uint32_t> PartitionsOf(const std::vector<GatherPlan::Part>& parts) {
+  std::vector<uint32_t> partitions;
+  for (const auto& part : parts) partitions.push_back(ToInt(part.partition));
+  return partitions;
 }
 
 class GatherQueueTest : public ::testing::Test {
@@ -30,7 +48,7 @@ class GatherQueueTest : public ::testing::Test {
 };
 
 TEST_F(GatherQueueTest, SegmentsWithoutAServerWaitForASnapshot) {
-  GatherQueue queue(2, 100);
+  GatherQueue queue = QueueOf(100);
   queue.Add(Segment(0, 5));
   EXPECT_EQ(Route(queue), absl::InfiniteFuture());
   EXPECT_EQ(queue.waiting().size(), 1u);
@@ -45,12 +63,12 @@ TEST_F(GatherQueueTest, SegmentsWithoutAServerWaitForASnapshot) {
 
 TEST_F(GatherQueueTest, AServerHasAFewCallsAtATime) {
   table_.Announce(0, RouteOf("a", 1, {0}));
-  GatherQueue queue(2, 10);
+  GatherQueue queue = QueueOf(10);
   queue.Add(Segment(0, 10 * (GatherQueue::kMaxCallsPerServer + 2)));
   Route(queue);
   EXPECT_EQ(queue.TakeStartable().size(), GatherQueue::kMaxCallsPerServer);
   EXPECT_TRUE(queue.TakeStartable().empty());
-  EXPECT_EQ(queue.AllSegments().size(), 2u);
+  EXPECT_EQ(queue.AllParts().size(), 2u);
   queue.CallEnded(0);
   EXPECT_EQ(queue.TakeStartable().size(), 1u);
 }
@@ -59,7 +77,7 @@ TEST_F(GatherQueueTest, TheServersLimitCutsCalls) {
   ServerRoute route = RouteOf("a", 1, {0});
   route.max_rows_per_call = 4;
   table_.Announce(0, route);
-  GatherQueue queue(2, 100);
+  GatherQueue queue = QueueOf(100);
   queue.Add(Segment(0, 12));
   Route(queue);
   EXPECT_EQ(queue.TakeStartable().size(), 3u);
@@ -68,7 +86,7 @@ TEST_F(GatherQueueTest, TheServersLimitCutsCalls) {
 TEST_F(GatherQueueTest, LoadCountsWhatIsInLineAndInFlight) {
   table_.Announce(0, RouteOf("a", 1, {0}));
   {
-    GatherQueue queue(2, 10);
+    GatherQueue queue = QueueOf(10);
     queue.Add(Segment(0, 10 * (GatherQueue::kMaxCallsPerServer + 1)));
     Route(queue);
     EXPECT_EQ(Load(0), 10 * (GatherQueue::kMaxCallsPerServer + 1));
@@ -83,12 +101,10 @@ TEST_F(GatherQueueTest, LoadCountsWhatIsInLineAndInFlight) {
 
 TEST_F(GatherQueueTest, AFailedServerWaitsWhereNobodyElseHasTheRows) {
   table_.Announce(0, RouteOf("a", 1, {0}));
-  GatherQueue queue(2, 10);
-  GatherSegment segment = Segment(0, 5);
-  segment.avoid = 0;
-  segment.avoid_until = now_ + absl::Milliseconds(20);
-  queue.Add(segment);
-  EXPECT_EQ(Route(queue), segment.avoid_until);
+  GatherQueue queue = QueueOf(10);
+  const absl::Time until = now_ + absl::Milliseconds(20);
+  queue.Add(Segment(0, 5, {.avoid = 0, .avoid_until = until}));
+  EXPECT_EQ(Route(queue), until);
   EXPECT_TRUE(queue.TakeStartable().empty());
   // Another server needs no waiting.
   table_.Announce(1, RouteOf("b", 1, {0}));
@@ -100,13 +116,51 @@ TEST_F(GatherQueueTest, AFailedServerWaitsWhereNobodyElseHasTheRows) {
 
 TEST_F(GatherQueueTest, AHeldSegmentWaitsWhoeverHasIt) {
   table_.Announce(0, RouteOf("a", 1, {0}));
-  GatherQueue queue(2, 10);
-  GatherSegment segment = Segment(0, 5);
-  segment.hold_until = now_ + absl::Milliseconds(20);
-  queue.Add(segment);
-  EXPECT_EQ(Route(queue), segment.hold_until);
-  queue.Route(*table_.snapshot(), policy_, segment.hold_until);
+  GatherQueue queue = QueueOf(10);
+  const absl::Time until = now_ + absl::Milliseconds(20);
+  queue.Add(Segment(0, 5, {.hold_until = until}));
+  EXPECT_EQ(Route(queue), until);
+  queue.Route(*table_.snapshot(), policy_, until);
   EXPECT_EQ(queue.TakeStartable().size(), 1u);
+}
+
+TEST_F(GatherQueueTest, HeldSegmentsWaitWhileTheOthersGo) {
+  table_.Announce(0, RouteOf("a", 5, {0, 1, 2, 4}));
+  GatherQueue queue = QueueOf(100);
+  const absl::Time until = now_ + absl::Milliseconds(20);
+  queue.Add(Segment(0, 5));
+  queue.Add(Segment(1, 6, {.hold_until = until}));
+  queue.Add(Segment(2, 7));
+  queue.Add(Segment(3, 8));  // nobody has it
+  queue.Add(Segment(4, 9, {.hold_until = now_}));
+  EXPECT_EQ(Route(queue), until);
+  EXPECT_EQ(PartitionsOf(PartsOf(queue.waiting())),
+            (std::vector<uint32_t>{1, 3}));
+  const auto calls = queue.TakeStartable();
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].rows, 5u + 7 + 9);
+  EXPECT_EQ(PartitionsOf(PartsOf(calls[0].segments)),
+            (std::vector<uint32_t>{0, 2, 4}));
+}
+
+TEST_F(GatherQueueTest, RoutingCountsByTheTablesLayers) {
+  ServerRoute a = RouteOf("a", 3, {0, 1, 2});
+  a.held.emplace_back(3);
+  ServerRoute b = RouteOf("b", 3, {});
+  b.held.push_back(a.held[0]);
+  table_.Announce(0, a);
+  table_.Announce(1, b);
+  // The gather names the table's layers the other way round.
+  GatherQueue queue(2, 100, {1, 0});
+  queue.Add({{.layer_index = 0, .partition = PartitionId{2}, .end = 4},
+             {.layer_index = 1, .partition = {}, .begin = 4, .end = 9}});
+  Route(queue);
+  const auto calls = queue.TakeStartable();
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].server, 0u);
+  EXPECT_EQ(calls[0].segments[0].part.layer_index, 1u);
+  EXPECT_EQ(calls[1].server, 1u);
+  EXPECT_EQ(calls[1].segments[0].part.layer_index, 0u);
 }
 
 class LineTest : public GatherQueueTest {
@@ -125,7 +179,7 @@ class LineTest : public GatherQueueTest {
     for (const PlannedCall& call : calls) EXPECT_EQ(call.server, server);
   }
 
-  GatherQueue queue_{2, 10};
+  GatherQueue queue_ = QueueOf(10);
 };
 
 TEST_F(LineTest, LeavesAServerThatIsGone) {
@@ -159,7 +213,7 @@ TEST_F(LineTest, GivesBackTheCallsWithAnUnfitSegment) {
       0, [&](const GatherSegment&) { return std::exchange(first, false); });
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].part.rows(), 10u);
-  EXPECT_EQ(queue_.AllSegments().size(), 1u);
+  EXPECT_EQ(queue_.AllParts().size(), 1u);
   queue_.TakeFromLine(0, [](const GatherSegment&) { return true; });
   EXPECT_TRUE(queue_.empty());
 }

@@ -51,7 +51,7 @@ TEST_F(TableClientGrpcTest, SmallAndLargeGathersOfManyThreadsAreRight) {
   for (uint32_t t = 0; t < 4; ++t) {
     threads.emplace_back([this, t] {
       for (uint32_t i = 0; i < 10; ++i) {
-        // Both layers are one call, on either side of kSmallGatherRows.
+        // Both layers are one call.
         auto buffers =
             GatherBuffers::Random(i % 2 == 0 ? 900 : 20, t * 100 + i);
         auto dropped = GatherBuffers::Random(700, t);
