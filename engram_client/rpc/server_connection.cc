@@ -151,7 +151,7 @@ void ServerConnection::OnMessage(uint64_t sequence,
       route.draining = draining_;
       route.max_rows_per_call = server_.max_rows_per_gather();
       route.held = held_;
-      if (first)
+      if (first && !draining_)
         spdlog::info("table server {} at {}: connected", route.name, address_);
     }
   }
@@ -203,8 +203,10 @@ absl::Status ServerConnection::ApplySnapshot(
   held_ = std::move(held);
   draining_ = snapshot.draining();
   has_snapshot_ = true;
-  failures_ = 0;
-  error_.clear();
+  if (!draining_) {  // a server that is about to leave soon ends this again
+    failures_ = 0;
+    error_.clear();
+  }
   environment_.timers->Cancel(snapshot_timer_);
   return absl::OkStatus();
 }

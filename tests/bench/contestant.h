@@ -36,6 +36,10 @@ class GatherContestant {
   // of them writes any more: this also mends a contestant after an error.
   virtual absl::Status Prepare(size_t max_in_flight) = 0;
 
+  // Lets go of threads and connections until the next Prepare: gRPC has one
+  // poller in a process, and those of others would take part in every turn.
+  virtual void Rest() {}
+
   // Starts to fetch row i of `batch` into slot i of `out`. Both stay until the
   // gather has ended. REQUIRES: nothing is in flight in `slot`.
   virtual absl::Status Start(size_t slot, const Batch& batch,

@@ -21,7 +21,13 @@ class EasyGrpc final : public GatherContestant {
   explicit EasyGrpc(std::string address) : address_(std::move(address)) {}
   ~EasyGrpc() override { DropCalls(); }
 
-  absl::Status Connect(const RowTable&) override {
+  absl::Status Connect(const RowTable&) override { return absl::OkStatus(); }
+
+  absl::Status Prepare(size_t max_in_flight) override {
+    DropCalls();
+    ended_.Clear();
+    calls_.resize(max_in_flight);
+    if (stub_ != nullptr) return absl::OkStatus();
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
@@ -34,11 +40,9 @@ class EasyGrpc final : public GatherContestant {
     return absl::OkStatus();
   }
 
-  absl::Status Prepare(size_t max_in_flight) override {
+  void Rest() override {
     DropCalls();
-    ended_.Clear();
-    calls_.resize(max_in_flight);
-    return absl::OkStatus();
+    stub_.reset();
   }
 
   absl::Status Start(size_t slot, const Batch& batch,

@@ -26,13 +26,16 @@ class EmptyStream final : public GatherContestant {
   explicit EmptyStream(std::string address) : address_(std::move(address)) {}
   ~EmptyStream() override { Stop(); }
 
-  absl::Status Connect(const RowTable&) override {
-    stub_ = v1::TableService::NewStub(MakeChannel(address_));
-    return absl::OkStatus();
+  absl::Status Connect(const RowTable&) override { return absl::OkStatus(); }
+
+  void Rest() override {
+    Stop();
+    stub_.reset();
   }
 
   absl::Status Prepare(size_t) override {
-    Stop();
+    Rest();
+    stub_ = v1::TableService::NewStub(MakeChannel(address_));
     ended_.Clear();
     queue_ = std::make_unique<grpc::CompletionQueue>();
     context_ = std::make_unique<grpc::ClientContext>();
@@ -140,11 +143,12 @@ class EmptyUnary final : public GatherContestant {
  public:
   explicit EmptyUnary(std::string address) : address_(std::move(address)) {}
 
-  absl::Status Connect(const RowTable&) override {
+  absl::Status Connect(const RowTable&) override { return absl::OkStatus(); }
+  absl::Status Prepare(size_t) override {
     stub_ = v1::TableService::NewStub(MakeChannel(address_));
     return absl::OkStatus();
   }
-  absl::Status Prepare(size_t) override { return absl::OkStatus(); }
+  void Rest() override { stub_.reset(); }
   absl::Status Start(size_t, const Batch&, absl::Span<std::byte>) override {
     return absl::OkStatus();
   }

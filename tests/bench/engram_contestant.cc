@@ -19,6 +19,14 @@ class Engram final : public GatherContestant {
 
   absl::Status Connect(const RowTable& table) override {
     row_bytes_ = table.row_bytes();
+    return absl::OkStatus();
+  }
+
+  absl::Status Prepare(size_t max_in_flight) override {
+    handles_.clear();
+    ended_.Clear();
+    handles_.resize(max_in_flight);
+    if (client_ != nullptr) return absl::OkStatus();
     TableClient::Options options;
     options.addresses = addresses_;
     options.connect_timeout = kGatherTimeout;
@@ -26,11 +34,9 @@ class Engram final : public GatherContestant {
     return client_->WaitUntilComplete(absl::Now() + kGatherTimeout);
   }
 
-  absl::Status Prepare(size_t max_in_flight) override {
+  void Rest() override {
     handles_.clear();
-    ended_.Clear();
-    handles_.resize(max_in_flight);
-    return absl::OkStatus();
+    client_.reset();
   }
 
   absl::Status Start(size_t slot, const Batch& batch,

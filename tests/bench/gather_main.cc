@@ -182,6 +182,7 @@ class Run {
     const absl::Status status =
         round == 0 ? Verify(contestant, cell, record)
                    : MeasureOnce(contestant, cell, round, record);
+    contestant.gatherer->Rest();
     if (status.ok()) return;
     Say(absl::StrCat(contestant.spec->name, ", ", cell.ids, ", ", cell.rows,
                      " rows, ", cell.in_flight,
