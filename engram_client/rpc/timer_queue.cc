@@ -21,8 +21,8 @@ TimerQueue::Timer TimerQueue::Schedule(absl::Time when, Task task) {
   MutexLock lock(&mutex_);
   if (stopping_) return {};
   const Timer timer{steady_when, ++last_sequence_};
-  const auto placed = tasks_.emplace(timer, std::move(task)).first;
-  if (placed == tasks_.begin()) changed_.NotifyOne();
+  tasks_.emplace(timer, std::move(task));
+  if (steady_when < sleeps_until_) changed_.NotifyOne();
   return timer;
 }
 
@@ -57,7 +57,12 @@ void TimerQueue::Run() {
             tasks_.empty() ? absl::InfiniteDuration()
                            : tasks_.begin()->first.when - SteadyNow();
         if (left <= absl::ZeroDuration()) break;
+        // Timers that are cancelled do not wake the thread, nor do later ones:
+        // with a timer for each gather it would hardly sleep.
+        sleeps_until_ = tasks_.empty() ? absl::InfiniteFuture()
+                                       : tasks_.begin()->first.when;
         changed_.WaitFor(&mutex_, left);
+        sleeps_until_ = absl::InfinitePast();
       }
       if (stopping_) return;
       task = std::move(tasks_.begin()->second);

@@ -65,6 +65,8 @@ class TimerQueue {
   std::map<Timer, Task> tasks_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // When the thread wakes up by itself; the past while it is awake.
+  absl::Time sleeps_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::thread thread_;
 };
 
