@@ -97,8 +97,9 @@ TEST_F(WorkerLinkTest, WhatARemovedStepHasNotSentIsDropped) {
   for (int i = 0; i < kChunks; ++i) stream.Send(Chunk(first.step_id));
   stream.Send(Begin(second.step_id));
   stream.Send(Chunk(second.step_id));
-  stream.RemoveStep(first.step_id);
+  // In this order: the second stands behind all of the first.
   stream.RemoveStep(second.step_id);
+  stream.RemoveStep(first.step_id);
   stream.Send(Begin(third.step_id));
 
   worker_.Read();

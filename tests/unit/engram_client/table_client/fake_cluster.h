@@ -2,6 +2,7 @@
 #define ENGRAM_TESTS_UNIT_ENGRAM_CLIENT_TABLE_CLIENT_FAKE_CLUSTER_H_
 
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 #include <map>
 #include <memory>
@@ -77,6 +78,10 @@ struct GatherBuffers {
 // Fake servers s0, s1, ... at addresses fake:1, fake:2, ... and a client.
 class FakeCluster : public ::testing::Test {
  protected:
+  // The logger is made before there are threads: its library is not built for
+  // tsan, which cannot see that threads making it exclude each other.
+  FakeCluster() { spdlog::default_logger_raw(); }
+
   // All are up and hold nothing.
   void StartServers(size_t count, FakeTable table = {}) {
     for (size_t i = 0; i < count; ++i) {
