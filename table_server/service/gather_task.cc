@@ -6,6 +6,31 @@
 #include "core/base/status_macros.h"
 
 namespace engram {
+namespace {
+
+// They stay part of the request.
+std::vector<LayerRowIds> RowIdsOf(const v1::GatherRequest& request) {
+  std::vector<LayerRowIds> layers;
+  layers.reserve(request.layers_size());
+  for (const v1::LayerRows& layer : request.layers()) {
+    layers.push_back(
+        {LayerId{layer.layer_id()},
+         absl::MakeConstSpan(layer.row_ids().data(), layer.row_ids().size())});
+  }
+  return layers;
+}
+
+// The rows are still to be added.
+GatherCrc StartCrc(const std::string& version,
+                   const std::vector<LayerRowIds>& layers) {
+  GatherCrc crc(version);
+  for (const LayerRowIds& layer : layers) {
+    crc.AddLayer(layer.layer, layer.row_ids);
+  }
+  return crc;
+}
+
+}  // namespace
 
 GatherTask::GatherTask(ServiceContext& service, TableMethod method,
                        v1::GatherRequest request, Admission::Ticket ticket,

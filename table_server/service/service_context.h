@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -61,16 +60,8 @@ struct ServiceContext {
                                           uint64_t held_bytes);
 };
 
-// The row ids of a request, which they stay part of.
-std::vector<LayerRowIds> RowIdsOf(const v1::GatherRequest& request);
-
 // Rows of all layers of a request.
 uint64_t RowCountOf(const v1::GatherRequest& request);
-
-// CRC32C of a gather whose rows are still to be added.
-class GatherCrc;
-GatherCrc StartCrc(const std::string& version,
-                   const std::vector<LayerRowIds>& layers);
 
 }  // namespace engram
 

@@ -44,7 +44,7 @@ TEST_F(TableClientGrpcTest, GathersRightRows) {
   }
 }
 
-TEST_F(TableClientGrpcTest, SmallAndLargeGathersOfManyThreadsAreRight) {
+TEST_F(TableClientGrpcTest, GathersOfManyThreadsAreRight) {
   service_.emplace(address_);
   Connect();
   std::vector<std::thread> threads;
