@@ -11,13 +11,17 @@ option(ENGRAM_WERROR "Treat warnings as errors" ON)
 
 # Everything compiles without contraction: CPU, GPU and a caller that adds the
 # contribution itself must round the same products (see compute/gate).
-add_compile_options(-ffp-contract=off -fno-math-errno)
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
+# nvcc has options of its own (EngramCuda.cmake).
+function(engram_cxx_options)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${ARGN}>")
+endfunction()
+engram_cxx_options(-ffp-contract=off -fno-math-errno)
+engram_cxx_options(-Wall -Wextra -Wno-missing-field-initializers)
 if(ENGRAM_WERROR)
-  add_compile_options(-Werror)
+  engram_cxx_options(-Werror)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_compile_options(-Wthread-safety)
+  engram_cxx_options(-Wthread-safety)
 endif()
 
 if(ENGRAM_SANITIZE)

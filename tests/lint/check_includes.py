@@ -12,6 +12,7 @@ import sys
 RULES = {
     "core/base": ([], False),
     "core/model": (["core/base"], False),
+    "core/gpu": (["core/base", "core/model"], False),
     "core/placement": (["core/base"], False),
     "core/wire": (["core/base", "core/model", "proto"], False),
     "core/rpc": (["core/base", "core/wire", "proto"], True),
@@ -26,11 +27,13 @@ RULES = {
     "engram_client/routing": (["core", "engram_client"], False),
     # A tool, not the library: `engramctl hash` needs the n-gram hash.
     "engram_client/ctl": (["core", "proto", "engram_client", "compute/hash"], True),
-    "compute/hash": (["core/base", "core/model"], False),
-    "compute/dequant": (["core/base", "core/model"], False),
-    "compute/project": (["core/base", "core/model"], False),
-    "compute/gate": (["core/base", "core/model"], False),
-    "compute/block": (["core/base", "core/model", "compute/hash", "compute/dequant",
+    "compute/hash": (["core/base", "core/model", "core/gpu"], False),
+    # Rows are decoded into the order in which the projection reads them.
+    "compute/dequant": (["core/base", "core/model", "core/gpu",
+                         "compute/project/fragment_layout.h"], False),
+    "compute/project": (["core/base", "core/model", "core/gpu"], False),
+    "compute/gate": (["core/base", "core/model", "core/gpu"], False),
+    "compute/block": (["core/base", "core/model", "core/gpu", "compute/hash", "compute/dequant",
                        "compute/project", "compute/gate"], False),
     "compute/worker": (["core", "proto", "engram_client", "compute"], True),
 }
