@@ -33,8 +33,10 @@ ENGRAM_HOST_DEVICE inline float QuantScale(float amax) {
   return FloatFromBits(exponent << 23);
 }
 
-// What the reference's product sees of a bf16 value quantised at `scale`.
+// What the reference's product sees of a bf16 value quantised at `scale`. NaN
+// stays NaN; the largest magnitude of its block is that of the others.
 ENGRAM_HOST_DEVICE inline float Requantise(float value, float scale) {
+  if (value != value) return value;
   return RoundToE4m3(value / scale) * scale;
 }
 
@@ -53,6 +55,12 @@ ENGRAM_HOST_DEVICE inline bool IsTinyScale(float scale) {
 ENGRAM_HOST_DEVICE inline float RequantiseTiny(float value) {
   if (value != value) return value;
   return RoundToE4m3(RoundToBf16(value) * kTinyScaleInverse) * kTinyScale;
+}
+
+// The two together, for a value of a stored block. bf16 holds it exactly.
+ENGRAM_HOST_DEVICE inline float DecodeForProjection(uint8_t code, float scale) {
+  const float value = DecodeValue(code, scale);
+  return IsTinyScale(scale) ? RequantiseTiny(value) : value;
 }
 
 }  // namespace engram

@@ -61,9 +61,8 @@ void RequantiseInPlace(absl::Span<float> values) {
     float amax = 0;
     for (size_t i = at; i < at + kQuantBlock; ++i) {
       const float magnitude = std::fabs(values[i]);
-      if (!(magnitude <= amax)) amax = magnitude;  // a NaN stays
+      if (magnitude > amax) amax = magnitude;  // passes NaN over
     }
-    if (std::isnan(amax)) continue;
     const float scale = QuantScale(amax);
     for (size_t i = at; i < at + kQuantBlock; ++i) {
       values[i] = Requantise(values[i], scale);

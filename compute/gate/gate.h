@@ -6,14 +6,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "compute/gate/stream_dtype.h"
 
 namespace engram {
-
-enum class StreamDtype { kBf16, kF32 };
-
-constexpr size_t StreamBytes(StreamDtype dtype) {
-  return dtype == StreamDtype::kBf16 ? 2 : 4;
-}
 
 // Gate weights of one layer. `weight` is q_weight * k_weight in float32,
 // [hc, dim]: the two are only ever used as a product.

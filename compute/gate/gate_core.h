@@ -12,9 +12,11 @@
 
 namespace engram {
 
-// Feature i of a stream is summed in lane i % kGateLanes, and the lanes by
-// SumLanes: the order in which one warp sums, on the CPU too.
-inline constexpr uint32_t kGateLanes = 32;
+// Feature i of a stream is summed in partial sum i % kGateSums, in order of i,
+// and the partial sums by AddNeighbours. A thread of the GPU that takes 2, 4 or
+// 8 neighbouring features at a time, and a warp of such threads, each own a
+// subtree of that order: they need not agree on how many a thread takes.
+inline constexpr uint32_t kGateSums = 256;
 
 // The three sums over the features of one stream of one token.
 struct GateSums {
@@ -35,15 +37,19 @@ ENGRAM_HOST_DEVICE inline double GateDotTerm(float stream, float weight,
   return static_cast<double>(weighted * key);
 }
 
-// Adds lane l + 16 to l, then l + 8, ... as __shfl_down_sync does. Destroys
-// `lanes`.
-ENGRAM_HOST_DEVICE inline double SumLanes(double* lanes) {
-  for (uint32_t half = kGateLanes / 2; half > 0; half /= 2) {
-    for (uint32_t lane = 0; lane < half; ++lane) {
-      lanes[lane] = lanes[lane] + lanes[lane + half];
+// Adds sums 2j and 2j + 1, their sums in the same way, and so on.
+template <uint32_t kCount>
+ENGRAM_HOST_DEVICE inline double AddNeighbours(const double* sums) {
+  static_assert(kCount > 0 && (kCount & (kCount - 1)) == 0);
+  if constexpr (kCount == 1) {
+    return sums[0];
+  } else {
+    double pairs[kCount / 2];
+    for (uint32_t j = 0; j < kCount / 2; ++j) {
+      pairs[j] = sums[2 * j] + sums[2 * j + 1];
     }
+    return AddNeighbours<kCount / 2>(pairs);
   }
-  return lanes[0];
 }
 
 // 1 / sqrt(mean + eps). With V4.1's eps of 1e-20 (a normal float32) a stream
@@ -54,7 +60,14 @@ ENGRAM_HOST_DEVICE inline float InverseRms(double square_sum, uint32_t dim,
   return 1.0F / sqrtf(mean + norm_eps);
 }
 
-// `inverse_sqrt_dim` is fl32(dim^-0.5).
+// fl32(dim^-0.5), for GateFromSums.
+inline float InverseSqrtDim(uint32_t dim) {
+  return static_cast<float>(std::pow(static_cast<double>(dim), -0.5));
+}
+
+// The bits of the GPU differ from the CPU's only if their exp() of a double,
+// each within about one ulp, fall on different sides of a rounding to float32:
+// about once in 2^28 gates.
 ENGRAM_HOST_DEVICE inline float GateFromSums(const GateSums& sums, uint32_t dim,
                                              float norm_eps,
                                              float inverse_sqrt_dim) {

@@ -205,5 +205,17 @@ TEST(DequantTest, SmallScaleBlocksShareOneQuantisation) {
   EXPECT_EQ(values[16], 0x1p-8F);
 }
 
+// A NaN does not change how the others of its block are quantised.
+TEST(DequantTest, NanIsPassedOverInSmallScaleBlocks) {
+  std::vector<uint8_t> codes(32, 0);
+  codes[0] = 0x7E;   // 448
+  codes[8] = 0x7F;   // NaN
+  codes[16] = 0x39;  // 1.125 * 2^-8, not a multiple of 2^-9
+  const auto values = ForProjection(Format(32, 16), Row(codes, {127, 119}));
+  EXPECT_EQ(values[0], 448);
+  EXPECT_TRUE(std::isnan(values[8]));
+  EXPECT_EQ(values[16], 0x1p-8F);
+}
+
 }  // namespace
 }  // namespace engram

@@ -1,5 +1,6 @@
 #include "compute/gate/gate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "compute/gate/gate_core.h"
 #include "core/model/number_formats.h"
 #include "gtest/gtest.h"
+#include "tests/unit/compute/gate/cancelling_values.h"
 
 namespace engram {
 namespace {
@@ -102,8 +104,8 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, GateTest,
                                          StreamDtype::kF32));
 
 TEST_P(GateTest, CloseToDoublePrecision) {
-  // 5120 as in V4.1, and widths that do not fill the lanes.
-  for (const uint32_t dim : {1U, 31U, 33U, 96U, 100U, 5120U}) {
+  // 5120 as in V4.1, and widths that do not fill the sums.
+  for (const uint32_t dim : {1U, 31U, 255U, 257U, 300U, 5120U}) {
     const Case c(3, dim, 4, 1e-6F);
     const std::vector<float> gate = c.Gate(GetParam());
     for (size_t m = 0; m < 4; ++m) {
@@ -213,27 +215,60 @@ TEST_P(GateTest, StreamsMayBeUnalignedAndTheOutputItself) {
   EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), streams.begin()));
 }
 
-// What a warp would do: lane l sums features l, l + 32, ... in order, then the
-// lanes are added in halves.
-TEST(GateCoreTest, SumsInThirtyTwoLanes) {
-  const Case c(1, 1000, 1, 1e-6F);
-  double lanes[3][32] = {};
-  for (size_t i = 0; i < 1000; ++i) {
-    const float h = c.streams[i];
-    const float k = Bf16ToFloat(c.kv[i]);
-    lanes[0][i % 32] += GateSquare(h);
-    lanes[1][i % 32] += GateSquare(k);
-    lanes[2][i % 32] += GateDotTerm(h, c.weights.weight[i], k);
+// Partial sum j takes features j, j + 256, ... in order; then neighbours are
+// added.
+double SumInOrder(const std::vector<double>& terms) {
+  double sums[256] = {};
+  for (size_t i = 0; i < terms.size(); ++i) sums[i % 256] += terms[i];
+  for (size_t distance = 1; distance < 256; distance *= 2) {
+    for (size_t j = 0; j < 256; j += 2 * distance)
+      sums[j] += sums[j + distance];
   }
-  for (auto& sum : lanes) {
-    for (int half = 16; half > 0; half /= 2) {
-      for (int l = 0; l < half; ++l) sum[l] += sum[l + half];
+  return sums[0];
+}
+
+TEST(GateCoreTest, SumsInTwoHundredFiftySixPartialSums) {
+  std::mt19937_64 random(17);
+  for (const uint32_t dim : {200U, 1000U, 5120U}) {
+    Case c(8, dim, 1, 1e-6F);
+    std::fill(c.weights.weight.begin(), c.weights.weight.end(), 1);
+    std::fill(c.kv.begin(), c.kv.end(), FloatToBf16(1));
+    std::vector<float> wanted;
+    for (size_t s = 0; s < 8; ++s) {
+      const std::vector<float> values = CancellingValues(dim, &random);
+      std::copy(values.begin(), values.end(), c.streams.begin() + s * dim);
+      std::vector<double> squares;
+      for (const float v : values) squares.push_back(GateSquare(v));
+      wanted.push_back(GateFromSums(
+          {SumInOrder(squares), SumInOrder(std::vector<double>(dim, 1)),
+           SumInOrder({values.begin(), values.end()})},
+          dim, 1e-6F, InverseSqrtDim(dim)));
     }
+    EXPECT_EQ(c.Gate(StreamDtype::kF32), wanted) << dim;
+    EXPECT_EQ(c.Gate(StreamDtype::kBf16), wanted) << dim;
   }
-  const auto inverse = static_cast<float>(std::pow(1000.0, -0.5));
-  EXPECT_EQ(c.Gate(StreamDtype::kF32)[0],
-            GateFromSums({lanes[0][0], lanes[1][0], lanes[2][0]}, 1000, 1e-6F,
-                         inverse));
+}
+
+// A subtree first, as a thread of `kWidth` features does.
+template <uint32_t kWidth>
+double InSubtrees(const std::vector<double>& sums) {
+  std::vector<double> threads(256 / kWidth);
+  for (size_t i = 0; i < threads.size(); ++i) {
+    threads[i] = AddNeighbours<kWidth>(&sums[i * kWidth]);
+  }
+  return AddNeighbours<256 / kWidth>(threads.data());
+}
+
+TEST(GateCoreTest, AnyNumberOfSumsAThreadGivesTheSameBits) {
+  std::mt19937 random(11);
+  std::vector<double> sums(256);
+  for (double& sum : sums) sum = std::normal_distribution<double>()(random);
+  const double wanted = AddNeighbours<256>(sums.data());
+  EXPECT_EQ(InSubtrees<1>(sums), wanted);
+  EXPECT_EQ(InSubtrees<2>(sums), wanted);
+  EXPECT_EQ(InSubtrees<4>(sums), wanted);
+  EXPECT_EQ(InSubtrees<8>(sums), wanted);
+  EXPECT_EQ(InSubtrees<32>(sums), wanted);
 }
 
 }  // namespace
