@@ -1,7 +1,6 @@
 #include "compute/project/projection.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,11 +8,10 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "compute/project/panel_kernel.h"
+#include "compute/project/projection_weights.h"
 #include "core/base/check.h"
 #include "core/base/page_buffer.h"
 #include "core/base/status_macros.h"
@@ -31,52 +29,19 @@ const uint8_t* AsCodes(const PageBuffer& buffer) {
   return reinterpret_cast<const uint8_t*>(buffer.bytes().data());
 }
 
-absl::Status CheckSizes(const Projection::Weights& weights) {
-  if (weights.in == 0 || weights.in % kScaleBlock != 0 || weights.out == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "projection of ", weights.in, " to ", weights.out,
-        " features: the first must be a multiple of ", kScaleBlock));
-  }
-  const size_t codes = size_t{weights.in} * weights.out;
-  if (weights.codes.size() != codes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("projection weight has ", weights.codes.size(),
-                     " codes, must have ", codes));
-  }
-  const size_t scales = PanelCount(weights.out) * (weights.in / kScaleBlock);
-  if (weights.scales.size() != scales) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("projection weight has ", weights.scales.size(),
-                     " scales, must have ", scales));
-  }
-  const auto nan_scale =
-      std::find(weights.scales.begin(), weights.scales.end(), 255);
-  if (nan_scale != weights.scales.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("scale ", nan_scale - weights.scales.begin(),
-                     " of the projection weight is NaN (255)"));
-  }
-  return absl::OkStatus();
-}
-
 // Copies codes [32 columns][K] of one panel to [K][32 columns]; columns past
-// the last are left 0. False if one is NaN.
-bool PackPanel(const Projection::Weights& weights, size_t panel,
+// the last are left 0.
+void PackPanel(const Projection::Weights& weights, size_t panel,
                uint8_t* packed) {
   const size_t first = panel * kPanelColumns;
   const size_t columns = std::min(kPanelColumns, weights.out - first);
-  uint8_t nan = 0;
   for (size_t k0 = 0; k0 < weights.in; k0 += kScaleBlock) {
     for (size_t c = 0; c < columns; ++c) {
       const uint8_t* const from = &weights.codes[(first + c) * weights.in + k0];
       uint8_t* const to = packed + k0 * kPanelColumns + c;
-      for (size_t k = 0; k < kScaleBlock; ++k) {
-        to[k * kPanelColumns] = from[k];
-        nan |= (from[k] & 0x7F) == 0x7F ? 1 : 0;
-      }
+      for (size_t k = 0; k < kScaleBlock; ++k) to[k * kPanelColumns] = from[k];
     }
   }
-  return nan == 0;
 }
 
 // rows [tokens][K] -> [K / 32][tokens][32]: what a panel reads at a time lies
@@ -102,7 +67,7 @@ void PackRows(absl::Span<const float> rows, size_t in, size_t tokens,
 
 absl::StatusOr<std::unique_ptr<const Projection>> Projection::Create(
     const Weights& weights, ThreadPool* pool) {
-  ENGRAM_RETURN_IF_ERROR(CheckSizes(weights));
+  ENGRAM_RETURN_IF_ERROR(CheckProjectionWeights(weights, pool));
   auto projection = absl::WrapUnique(new Projection(weights.in, weights.out));
   const size_t panels = PanelCount(weights.out);
   const size_t panel_bytes = size_t{weights.in} * kPanelColumns;
@@ -114,19 +79,9 @@ absl::StatusOr<std::unique_ptr<const Projection>> Projection::Create(
               weights.scales.size());
   auto* const packed =
       reinterpret_cast<uint8_t*>(projection->packed_codes_.bytes().data());
-  std::atomic<size_t> nan_panel{panels};
   pool->ParallelFor(panels, [&](size_t panel) {
-    if (!PackPanel(weights, panel, packed + panel * panel_bytes)) {
-      nan_panel.store(panel);
-    }
+    PackPanel(weights, panel, packed + panel * panel_bytes);
   });
-  if (nan_panel.load() < panels) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "projection weight has NaN codes among rows ",
-        nan_panel.load() * kPanelColumns, " to ",
-        std::min<size_t>(weights.out, (nan_panel.load() + 1) * kPanelColumns) -
-            1));
-  }
   return std::unique_ptr<const Projection>(std::move(projection));
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compute/project/projection_weights.h"
 #include "core/base/page_buffer.h"
 #include "core/base/thread_pool.h"
 
@@ -25,15 +26,10 @@ namespace engram {
 // Immutable. Thread safety: all methods may be called concurrently.
 class Projection {
  public:
-  struct Weights {
-    uint32_t in = 0;                   // K, a multiple of 32
-    uint32_t out = 0;                  // N
-    absl::Span<const uint8_t> codes;   // e4m3 [N, K]
-    absl::Span<const uint8_t> scales;  // e8m0 [ceil(N / 32), K / 32]
-  };
+  using Weights = ProjectionWeights;
 
   // Repacks the codes (they stay fp8: one byte a weight) for the kernels.
-  // INVALID_ARGUMENT: sizes that do not fit, NaN codes or scales.
+  // INVALID_ARGUMENT as from CheckProjectionWeights.
   static absl::StatusOr<std::unique_ptr<const Projection>> Create(
       const Weights& weights, ThreadPool* pool);
 
