@@ -24,8 +24,13 @@ namespace {
 // How long steps in flight may go on after the time for callers to leave.
 constexpr absl::Duration kDrainTimeout = absl::Seconds(30);
 
+constexpr const char* kInvariant = ToString(ProjectionMode::kInvariant);
+constexpr const char* kFast = ToString(ProjectionMode::kFast);
+
 struct Flags {
   std::string tables;
+  std::string device = "auto";
+  std::string projection = kInvariant;
   double step_timeout_seconds = 60;
   double drain_seconds = 2;
   Worker::Options worker;
@@ -51,6 +56,15 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--threads", flags.worker.compute_threads,
                  "Compute threads, 0 for one a core")
       ->check(CLI::Range(0, 1024));
+  app.add_option("--device", flags.device,
+                 "auto (a GPU if one will do, else the CPU), cpu, cuda or "
+                 "cuda:N")
+      ->capture_default_str();
+  app.add_option("--projection", flags.projection,
+                 "invariant (the same bits for any number of tokens) or fast; "
+                 "a GPU's, for the CPU's is invariant")
+      ->check(CLI::IsMember({kInvariant, kFast}))
+      ->capture_default_str();
   app.add_option("--max-tokens-per-step", flags.worker.max_tokens_per_step,
                  "Tokens of all sequences of a step")
       ->check(CLI::Range(1, 1 << 20))
@@ -71,6 +85,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
 absl::Status CheckFlags(Flags& flags) {
   ENGRAM_RETURN_IF_ERROR(
       Annotate(CheckAddress(flags.worker.listen), "--listen"));
+  auto device = DeviceRequest::Parse(flags.device);
+  ENGRAM_RETURN_IF_ERROR(Annotate(device.status(), "--device"));
+  flags.worker.compute = {.device = *device,
+                          .projection = flags.projection == kFast
+                                            ? ProjectionMode::kFast
+                                            : ProjectionMode::kInvariant};
   auto tables = ParseAddressList(flags.tables);
   ENGRAM_RETURN_IF_ERROR(Annotate(tables.status(), "--tables"));
   flags.worker.table_addresses = *std::move(tables);
@@ -92,6 +112,17 @@ absl::Status AwaitReady(Worker& worker, const ShutdownSignal& signal) {
   }
 }
 
+// OK: told to stop. Else the device has failed, and whoever restarts this
+// process helps more than it does by staying.
+absl::Status ServeUntilStopped(const Worker& worker,
+                               const ShutdownSignal& signal) {
+  constexpr absl::Duration kSlice = absl::Milliseconds(500);
+  while (!signal.WaitUntil(absl::Now() + kSlice)) {
+    ENGRAM_RETURN_IF_ERROR(worker.health());
+  }
+  return absl::OkStatus();
+}
+
 void PrintLine(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
@@ -103,16 +134,18 @@ absl::Status Run(Flags& flags) {
   ENGRAM_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker,
                           Worker::Start(flags.worker));
   PrintLine(absl::StrCat("listening on ", worker->address()));
-  absl::Status ready = AwaitReady(*worker, signal);
-  if (ready.ok()) {
+  absl::Status served = AwaitReady(*worker, signal);
+  if (served.ok()) {
     PrintLine("ready");
-    signal.WaitUntil(absl::InfiniteFuture());
-  } else if (!absl::IsCancelled(ready)) {
-    return ready;
+    served = ServeUntilStopped(*worker, signal);
+  } else if (absl::IsCancelled(served)) {
+    served = absl::OkStatus();
+  } else {
+    return served;
   }
   worker->Drain(absl::Now() + flags.worker.drain_grace + kDrainTimeout);
   spdlog::info("stopped");
-  return absl::OkStatus();
+  return served;
 }
 
 }  // namespace

@@ -49,7 +49,20 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
       forward_streams_(&AddGauge(registry, "engram_compute_forward_streams",
                                  "Open Forward streams.")),
       ready_(&AddGauge(registry, "engram_compute_ready",
-                       "1 while steps are taken.")) {
+                       "1 while steps are taken.")),
+      pinned_rows_bytes_(&AddGauge(registry, "engram_compute_pinned_rows_bytes",
+                                   "Pinned memory that holds packed rows.")),
+      pinned_rows_limit_bytes_(
+          &AddGauge(registry, "engram_compute_pinned_rows_limit_bytes",
+                    "Limit of engram_compute_pinned_rows_bytes.")),
+      unpinned_rows_(
+          &AddCounter(registry, "engram_compute_unpinned_rows_total",
+                      "Layers whose rows did not fit in the pinned memory.")),
+      device_slots_(&AddGauge(registry, "engram_compute_device_slots_in_use",
+                              "Tiles of tokens that are on the GPU.")),
+      device_slots_limit_(
+          &AddGauge(registry, "engram_compute_device_slots_limit",
+                    "Limit of engram_compute_device_slots_in_use.")) {
   auto& family = prometheus::BuildHistogram()
                      .Name("engram_compute_stage_seconds")
                      .Help("Time of each stage of a step.")
@@ -75,6 +88,26 @@ void WorkerMetrics::SetLimits(uint64_t max_steps, uint64_t max_prefetched_bytes,
   AddGauge(registry_, "engram_compute_forward_streams_limit",
            "Limit of engram_compute_forward_streams.")
       .Set(static_cast<double>(max_forward_streams));
+}
+
+void WorkerMetrics::SetBlockUse(const BlockUse& use) {
+  pinned_rows_bytes_->Set(static_cast<double>(use.rows.used_bytes));
+  pinned_rows_limit_bytes_->Set(static_cast<double>(use.rows.limit_bytes));
+  unpinned_rows_->Increment(static_cast<double>(use.rows.fallbacks) -
+                            unpinned_rows_->Value());
+  device_slots_->Set(static_cast<double>(use.slots_in_use));
+  device_slots_limit_->Set(static_cast<double>(use.slots_limit));
+}
+
+void WorkerMetrics::SetDevice(const std::string& device,
+                              const std::string& name,
+                              const std::string& projection) {
+  prometheus::BuildGauge()
+      .Name("engram_compute_device_info")
+      .Help("What steps are computed on; always 1.")
+      .Register(registry_)
+      .Add({{"device", device}, {"name", name}, {"projection", projection}})
+      .Set(1);
 }
 
 void WorkerMetrics::CallEnded(const char* method, absl::StatusCode code) {

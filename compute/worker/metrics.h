@@ -8,9 +8,11 @@
 #include <prometheus/registry.h>
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "compute/block/engram_block.h"
 
 namespace engram {
 
@@ -47,6 +49,13 @@ class WorkerMetrics {
   prometheus::Gauge& stream_bytes() { return *stream_bytes_; }
   prometheus::Gauge& forward_streams() { return *forward_streams_; }
   prometheus::Gauge& ready() { return *ready_; }
+  prometheus::Gauge& pinned_rows_bytes() { return *pinned_rows_bytes_; }
+  prometheus::Counter& unpinned_rows() { return *unpinned_rows_; }
+  // By one thread at a time.
+  void SetBlockUse(const BlockUse& use);
+  // Once, at start: "cpu" or "cuda:N", what the device is, how it projects.
+  void SetDevice(const std::string& device, const std::string& name,
+                 const std::string& projection);
   // Once, at start.
   void SetLimits(uint64_t max_steps, uint64_t max_prefetched_bytes,
                  uint64_t max_stream_bytes, uint64_t max_forward_streams);
@@ -66,6 +75,11 @@ class WorkerMetrics {
   prometheus::Gauge* stream_bytes_;
   prometheus::Gauge* forward_streams_;
   prometheus::Gauge* ready_;
+  prometheus::Gauge* pinned_rows_bytes_;
+  prometheus::Gauge* pinned_rows_limit_bytes_;
+  prometheus::Counter* unpinned_rows_;
+  prometheus::Gauge* device_slots_;
+  prometheus::Gauge* device_slots_limit_;
 };
 
 }  // namespace engram

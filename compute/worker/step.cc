@@ -88,17 +88,19 @@ void Step::HashLayer(Layer& layer) {
 
 void Step::FetchLayer(Layer& layer) {
   RowSource& source = engine_.row_source();
-  layer.rows_bytes = layer.row_ids.size() * source.row_format().row_bytes();
-  layer.rows = std::make_unique_for_overwrite<std::byte[]>(layer.rows_bytes);
+  auto rows = engine_.block().AllocateRows(layer.row_ids.size() *
+                                           source.row_format().row_bytes());
+  if (!rows.ok()) return Fail(OverloadedError(rows.status().message()));
+  layer.rows = *std::move(rows);
   {
     MutexLock lock(&mutex_);
     layer.fetch_started = engine_.clock().Now();
   }
-  std::unique_ptr<RowFetch> fetch = source.Fetch(
-      layer.id, layer.row_ids, {layer.rows.get(), layer.rows_bytes}, deadline_,
-      [self = shared_from_this(), &layer](absl::Status status) {
-        self->OnRows(layer, std::move(status));
-      });
+  std::unique_ptr<RowFetch> fetch =
+      source.Fetch(layer.id, layer.row_ids, layer.rows.bytes(), deadline_,
+                   [self = shared_from_this(), &layer](absl::Status status) {
+                     self->OnRows(layer, std::move(status));
+                   });
   MutexLock lock(&mutex_);
   layer.fetch = std::move(fetch);
 }
@@ -204,7 +206,7 @@ void Step::Finish() {
   }
   fetches.clear();  // waits until nothing writes to the rows
   for (const std::unique_ptr<Layer>& layer : layers_) {
-    layer->rows = nullptr;
+    layer->rows = {};
     layer->row_ids = {};
   }
   pending.clear();

@@ -165,14 +165,20 @@ absl::Status Step::RunBlock(Layer& layer, PendingChunk& pending) {
       request_.LiveBefore(first + count) * token_row_bytes;
 
   const absl::Time start = engine_.clock().Now();
-  ENGRAM_RETURN_IF_ERROR(block.Forward(
+  const absl::Status status = block.Forward(
       layer.index, request_.dtype(),
-      {layer.rows.get() + rows_begin, rows_end - rows_begin},
+      layer.rows.bytes().subspan(rows_begin, rows_end - rows_begin),
       pending.chunk.streams.subspan(pending.tokens_done * token_bytes_,
                                     count * token_bytes_),
       request_.mask().empty() ? request_.mask()
                               : request_.mask().subspan(first, count),
-      OutputsOf(pending, count)));
+      OutputsOf(pending, count));
+  // Of the block's own bounds: another worker may have room.
+  if (absl::IsResourceExhausted(status)) {
+    return OverloadedError(status.message());
+  }
+  if (absl::IsUnavailable(status)) return engine_.BlockFailedError(status);
+  ENGRAM_RETURN_IF_ERROR(status);
   engine_.metrics().StageTook(StepStage::kBlock, engine_.clock().Now() - start);
   pending.tokens_done += count;
   return absl::OkStatus();

@@ -60,11 +60,20 @@ StepEngine::~StepEngine() {
 }
 
 void StepEngine::SetRowSource(RowSource* source) {
+  const absl::Status block_health = block().health();
   MutexLock lock(&mutex_);
   ENGRAM_CHECK(row_source_ == nullptr && source != nullptr);
   ENGRAM_CHECK(source->row_format() == options_.block->row_format());
   row_source_ = source;
-  metrics().ready().Set(draining_ ? 0 : 1);
+  metrics().ready().Set(CheckTakesSteps(block_health).ok() ? 1 : 0);
+}
+
+absl::Status StepEngine::ObserveBlock() {
+  metrics().SetBlockUse(block().use());
+  const absl::Status health = block().health();
+  MutexLock lock(&mutex_);
+  metrics().ready().Set(CheckTakesSteps(health).ok() ? 1 : 0);
+  return health;
 }
 
 void StepEngine::Drain() {
@@ -81,13 +90,20 @@ bool StepEngine::draining() const {
 bool StepEngine::ready() const { return CheckTakesSteps().ok(); }
 
 absl::Status StepEngine::CheckTakesSteps() const {
+  const absl::Status block_health = block().health();
   MutexLock lock(&mutex_);
+  return CheckTakesSteps(block_health);
+}
+
+absl::Status StepEngine::CheckTakesSteps(
+    const absl::Status& block_health) const {
   if (draining_) {
     return MakeError(ErrorReason::kDraining,
                      absl::StrCat("worker ", options_.worker_name,
                                   " is draining and takes no new steps"),
                      {{"server", options_.worker_name}});
   }
+  if (!block_health.ok()) return BlockFailedError(block_health);
   if (row_source_ == nullptr) {
     return MakeError(ErrorReason::kNotReady,
                      absl::StrCat("worker ", options_.worker_name,
@@ -95,6 +111,13 @@ absl::Status StepEngine::CheckTakesSteps() const {
                      {{"worker", options_.worker_name}});
   }
   return absl::OkStatus();
+}
+
+absl::Status StepEngine::BlockFailedError(const absl::Status& health) const {
+  return MakeError(ErrorReason::kNotReady,
+                   absl::StrCat("worker ", options_.worker_name,
+                                " takes no steps any more: ", health.message()),
+                   {{"worker", options_.worker_name}});
 }
 
 absl::StatusOr<std::shared_ptr<Step>> StepEngine::Begin(

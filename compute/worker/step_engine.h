@@ -68,10 +68,12 @@ class StepEngine {
   // From now on every Begin is DRAINING.
   void Drain();
   bool draining() const;
-  // Takes steps: has a row source and is not draining.
+  // Takes steps: has a row source, its block is sound and it is not draining.
   bool ready() const;
   // The status that Begin gives a step now, whatever it asks.
   absl::Status CheckTakesSteps() const;
+  // NOT_READY for good: the block's health() is `health`.
+  absl::Status BlockFailedError(const absl::Status& health) const;
 
   // Checks and admits a step, which ends at the latest at `deadline` and
   // step_timeout from now. Nothing is fetched before Start.
@@ -87,6 +89,10 @@ class StepEngine {
   // Ends the steps whose deadline has passed. To be called every few
   // milliseconds; tests call it by hand.
   void ExpireSteps();
+
+  // Looks how the block is: brings the metrics up to date, and returns its
+  // health(). To be called every few milliseconds, by one thread.
+  absl::Status ObserveBlock();
 
   size_t steps_in_flight() const;
   // Bytes of packed rows that this step will hold.
@@ -108,6 +114,8 @@ class StepEngine {
  private:
   friend class StreamReservation;
 
+  absl::Status CheckTakesSteps(const absl::Status& block_health) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseStreams(uint64_t bytes);
   absl::StatusOr<std::shared_ptr<Step>> TryBegin(
       StepSpec spec, absl::Time deadline,

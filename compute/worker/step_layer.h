@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "compute/block/row_source.h"
+#include "compute/block/rows_buffer.h"
 #include "compute/worker/step.h"
 #include "compute/worker/stream_reservation.h"
 #include "core/base/ids.h"
@@ -34,8 +35,7 @@ struct Step::Layer {
   size_t index = 0;  // in the model
   LayerId id{};
   std::vector<RowId> row_ids;
-  std::unique_ptr<std::byte[]> rows;
-  size_t rows_bytes = 0;
+  RowsBuffer rows;
 
   std::unique_ptr<RowFetch> fetch;
   absl::Time fetch_started;

@@ -22,7 +22,7 @@ namespace {
 // How long one wait for table servers blocks; between waits the thread looks
 // whether the worker is stopping.
 constexpr absl::Duration kConnectSlice = absl::Seconds(2);
-constexpr absl::Duration kExpiryPeriod = absl::Milliseconds(10);
+constexpr absl::Duration kTickPeriod = absl::Milliseconds(10);
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -68,8 +68,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Options options) {
   ENGRAM_RETURN_IF_ERROR(worker->Load());
   ENGRAM_RETURN_IF_ERROR(worker->Listen());
   worker->connect_thread_ = std::thread([w = worker.get()] { w->Connect(); });
-  worker->expiry_thread_ =
-      std::thread([w = worker.get()] { w->ExpireStepsUntilStopped(); });
+  worker->tick_thread_ =
+      std::thread([w = worker.get()] { w->TickUntilStopped(); });
   return worker;
 }
 
@@ -77,11 +77,7 @@ absl::Status Worker::Load() {
   ENGRAM_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
                           Checkpoint::Open(options_.checkpoint_dir));
   ENGRAM_ASSIGN_OR_RETURN(const std::string version, LoadVersion(checkpoint));
-  ENGRAM_ASSIGN_OR_RETURN(
-      const TokenMap token_map,
-      TokenMap::Load(options_.token_map_path, checkpoint.config()));
-  ENGRAM_ASSIGN_OR_RETURN(
-      block_, EngramBlock::Create(checkpoint, token_map, &compute_pool_));
+  ENGRAM_RETURN_IF_ERROR(CreateBlock(checkpoint));
   engine_ = std::make_unique<StepEngine>(
       StepEngine::Options{.version = version,
                           .worker_name = options_.worker_name,
@@ -89,10 +85,29 @@ absl::Status Worker::Load() {
                           .compute_pool = &compute_pool_,
                           .metrics = &metrics_,
                           .max_tokens_per_step = options_.max_tokens_per_step,
-                          .step_timeout = options_.step_timeout});
+                          .step_timeout = options_.step_timeout,
+                          .max_tokens_per_run = block_->tile_tokens()});
   spdlog::info("{}: weights of layers {} of table version {} are loaded",
                options_.checkpoint_dir,
                absl::StrJoin(block_->config().layer_ids, ", "), version);
+  return absl::OkStatus();
+}
+
+absl::Status Worker::CreateBlock(const Checkpoint& checkpoint) {
+  ENGRAM_ASSIGN_OR_RETURN(
+      const TokenMap token_map,
+      TokenMap::Load(options_.token_map_path, checkpoint.config()));
+  ENGRAM_ASSIGN_OR_RETURN(ChosenBlock chosen,
+                          CreateEngramBlock(checkpoint, token_map,
+                                            &compute_pool_, options_.compute));
+  block_ = std::move(chosen.block);
+  const std::string device = chosen.device.Name();
+  const char* const projection = ToString(block_->projection_mode());
+  spdlog::info("computing on {} ({}), projection {}", device,
+               chosen.device.reason, projection);
+  metrics_.SetDevice(
+      device, chosen.device.gpu.has_value() ? chosen.device.gpu->name : "",
+      projection);
   return absl::OkStatus();
 }
 
@@ -119,7 +134,7 @@ absl::Status Worker::Listen() {
 Worker::~Worker() {
   StopConnecting();
   stopping_.Notify();
-  if (expiry_thread_.joinable()) expiry_thread_.join();
+  if (tick_thread_.joinable()) tick_thread_.join();
   admin_server_ = nullptr;
   if (rpc_server_ != nullptr) rpc_server_->Shutdown(absl::Now());
   rpc_server_ = nullptr;
@@ -136,6 +151,7 @@ std::string Worker::admin_address() const {
 void Worker::Connect() {
   absl::Status status = ConnectTables();
   if (status.ok()) status = AwaitPartitions();
+  if (status.ok()) status = block_->health();
   if (status.ok()) {
     row_source_ =
         std::make_unique<RemoteRowSource>(table_client_.get(), &metrics_);
@@ -217,9 +233,16 @@ std::string Worker::NotReadyReason() const {
 
 // ---- the end ----
 
-void Worker::ExpireStepsUntilStopped() {
-  while (!stopping_.WaitUntil(absl::Now() + kExpiryPeriod)) {
+void Worker::TickUntilStopped() {
+  bool failed = false;
+  while (!stopping_.WaitUntil(absl::Now() + kTickPeriod)) {
     engine_->ExpireSteps();
+    const absl::Status block = engine_->ObserveBlock();
+    if (block.ok()) continue;
+    if (!failed) spdlog::error("no longer ready: {}", block.ToString());
+    failed = true;
+    // Each time: Connect may just have said the contrary.
+    rpc_server_->SetServing(false);
   }
 }
 

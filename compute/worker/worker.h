@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "compute/block/create_block.h"
 #include "compute/block/engram_block.h"
 #include "compute/worker/metrics.h"
 #include "compute/worker/remote_row_source.h"
@@ -44,6 +45,7 @@ class Worker {
     std::string worker_name;     // empty: the host's name
     std::string admin;           // host:port of /metrics, empty: none
     size_t compute_threads = 0;  // 0: one for each core
+    BlockRequest compute;        // on which device, and how
     uint64_t max_tokens_per_step = 4096;
     absl::Duration step_timeout = absl::Seconds(60);
     // After a drain began: time for callers to go elsewhere.
@@ -52,7 +54,8 @@ class Worker {
 
   // Listening when it returns. INVALID_ARGUMENT, NOT_FOUND: checkpoint, token
   // map or manifest; FAILED_PRECONDITION: the manifest is of another
-  // checkpoint; UNAVAILABLE: an address cannot be bound.
+  // checkpoint; UNAVAILABLE: an address cannot be bound; the errors of
+  // CreateEngramBlock.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(Options options);
   ~Worker();
 
@@ -63,7 +66,11 @@ class Worker {
 
   // OK: it takes steps. DEADLINE_EXCEEDED: not yet. FAILED_PRECONDITION: never
   // will, the tables are of another version (the message names both).
+  // UNAVAILABLE: the device has failed meanwhile.
   absl::Status WaitUntilReady(absl::Time deadline);
+
+  // UNAVAILABLE: the device has failed; only a new process can use it again.
+  absl::Status health() const { return block_->health(); }
 
   // Leaves in order: health says so and steps are taken on for drain_grace;
   // then no new ones, and those in flight may end until `deadline`. Blocks.
@@ -73,13 +80,15 @@ class Worker {
   explicit Worker(Options options);
 
   absl::Status Load();
+  absl::Status CreateBlock(const Checkpoint& checkpoint);
   absl::Status Listen();
   // The background thread: until ready, failed or stopping.
   void Connect();
   absl::Status ConnectTables();
   absl::Status CheckTables(const TableInfo& table) const;
   absl::Status AwaitPartitions();
-  void ExpireStepsUntilStopped();
+  // The thread that looks after steps and block all the time.
+  void TickUntilStopped();
   std::string NotReadyReason() const;
   // Tables are waited for no more; nothing sets health after this.
   void StopConnecting();
@@ -104,7 +113,7 @@ class Worker {
   mutable Mutex mutex_;
   absl::Status connect_status_ ABSL_GUARDED_BY(mutex_);
   std::thread connect_thread_;
-  std::thread expiry_thread_;
+  std::thread tick_thread_;
 };
 
 }  // namespace engram

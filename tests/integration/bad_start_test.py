@@ -183,6 +183,20 @@ class BadStartTest(unittest.TestCase):
         wrong.write_bytes(struct.pack("<512i", *([0] * 511 + [400])))
         self.refused(self.worker("unix:/nowhere", "--token-map", wrong), "400")
 
+    def test_worker_refuses_a_device_that_it_cannot_use(self):
+        self.refused(self.worker("unix:/nowhere", "--device", "gpu"), "--device", '"gpu"', "cuda:N")
+        self.refused(self.worker("unix:/nowhere", "--projection", "exact"), "--projection", "exact")
+        devices = ["cuda:999"]  # which no machine has
+        if not os.path.exists("/dev/nvidiactl"):
+            devices += ["cuda", "cuda:0"]
+        for device in devices:
+            with self.subTest(device):
+                result = run(self.worker("unix:/nowhere", "--device", device))
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertEqual(result.stdout, "")
+                # Without GPU code, without a driver, without such a device.
+                self.assertRegex(result.stderr, "device %s: .*(GPU code|looking for GPUs|GPU 999|no GPU)" % device)
+
     def test_worker_refuses_tables_of_another_version(self):
         other = self.scratch / "other"
         oracle.make_checkpoint(oracle.PRESETS["tiny"], 99, str(other))

@@ -46,6 +46,7 @@ absl::Status FakeBlock::Forward(size_t /*layer_index*/, StreamDtype dtype,
     ++forwards_;
     hook = hook_;
   }
+  ENGRAM_RETURN_IF_ERROR(health());
   if (hook) ENGRAM_RETURN_IF_ERROR(hook(tokens));
   const size_t rows_bytes = hasher_->columns() * row_format_.row_bytes();
   size_t live = 0;
@@ -75,6 +76,20 @@ absl::Status FakeBlock::Forward(size_t /*layer_index*/, StreamDtype dtype,
         packed_rows.size(), " bytes of rows for ", live, " live tokens"));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<RowsBuffer> FakeBlock::AllocateRows(size_t size_bytes) const {
+  return rows_pool_.Allocate(size_bytes);
+}
+
+absl::Status FakeBlock::health() const {
+  MutexLock lock(&mutex_);
+  return health_;
+}
+
+void FakeBlock::SetHealth(absl::Status health) {
+  MutexLock lock(&mutex_);
+  health_ = std::move(health);
 }
 
 void FakeBlock::OnForward(std::function<absl::Status(size_t)> hook) {

@@ -38,6 +38,13 @@ class FakeBlock final : public EngramBlock {
   const EngramLayout& layout() const override { return layout_; }
   const RowFormat& row_format() const override { return row_format_; }
   const NgramHasher& hasher() const override { return *hasher_; }
+  ProjectionMode projection_mode() const override {
+    return ProjectionMode::kInvariant;
+  }
+  size_t tile_tokens() const override { return 256; }
+  absl::StatusOr<RowsBuffer> AllocateRows(size_t size_bytes) const override;
+  BlockUse use() const override { return {.rows = rows_pool_.use()}; }
+  absl::Status health() const override;
   absl::Status Forward(size_t layer_index, StreamDtype dtype,
                        absl::Span<const std::byte> packed_rows,
                        absl::Span<const std::byte> streams,
@@ -47,13 +54,21 @@ class FakeBlock final : public EngramBlock {
   // Called at the start of every Forward with its tokens.
   void OnForward(std::function<absl::Status(size_t tokens)> hook);
   int forwards() const;
+  // What health() says and, if it is not OK, every Forward.
+  void SetHealth(absl::Status health);
+
+  // Bytes of the pool that rows come from.
+  static constexpr size_t kPoolBytes = 1 << 16;
 
  private:
   EngramConfig config_;
   EngramLayout layout_;
   RowFormat row_format_;
   std::unique_ptr<NgramHasher> hasher_;
+  std::vector<std::byte> arena_ = std::vector<std::byte>(kPoolBytes);
+  mutable RowsPool rows_pool_{absl::MakeSpan(arena_)};
   mutable Mutex mutex_;
+  absl::Status health_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status(size_t)> hook_ ABSL_GUARDED_BY(mutex_);
   mutable int forwards_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -344,7 +344,73 @@ TEST(StepTest, EndOfChunksEndsOnlyAnIncompleteStep) {
   EXPECT_TRUE(complete.log->AwaitEnd().ok());
 }
 
+TEST(StepTest, RowsComeFromTheBlocksMemory) {
+  EngineFixture f(kWhenTold);
+  const size_t bytes =
+      f.block.hasher().columns() * f.block.row_format().row_bytes();
+  ASSERT_LE(2 * bytes, test::FakeBlock::kPoolBytes);
+  StepUnderTest t(f, {1});
+  f.rows.AwaitFetches(2);
+  EXPECT_EQ(f.engine->ObserveBlock(), absl::OkStatus());
+  EXPECT_GE(f.metrics.pinned_rows_bytes().Value(), 2 * bytes);
+  EXPECT_EQ(f.block.use().rows.fallbacks, 0);
+  t.step->Cancel();
+  EXPECT_TRUE(absl::IsCancelled(t.log->AwaitEnd()));
+  EXPECT_EQ(f.engine->ObserveBlock(), absl::OkStatus());
+  EXPECT_EQ(f.metrics.pinned_rows_bytes().Value(), 0);
+}
+
+TEST(StepTest, RowsThatDoNotFitTheBlocksMemoryAreComputedToo) {
+  EngineFixture f(kAtOnce);
+  const size_t bytes =
+      f.block.hasher().columns() * f.block.row_format().row_bytes();
+  const std::vector<uint32_t> tokens(test::FakeBlock::kPoolBytes / bytes + 1,
+                                     7);
+  StepUnderTest t(f, tokens);
+  t.Add(0, 0, tokens.size());
+  t.Add(1, 0, tokens.size());
+  EXPECT_EQ(t.log->AwaitEnd(), absl::OkStatus());
+  EXPECT_EQ(f.block.use().rows.fallbacks, 2);
+  for (int i = 0; i < 2; ++i) {  // the second time nothing is new
+    EXPECT_EQ(f.engine->ObserveBlock(), absl::OkStatus());
+    EXPECT_EQ(f.metrics.unpinned_rows().Value(), 2);
+  }
+}
+
+TEST(StepTest, ABlockWithoutRoomIsOverloaded) {
+  EngineFixture f(kAtOnce);
+  f.block.OnForward([](size_t) {
+    return absl::ResourceExhaustedError("all 4 slots stayed in use");
+  });
+  StepUnderTest t(f, {1});
+  t.Add(0, 0, 1);
+  const absl::Status status = t.log->AwaitEnd();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kOverloaded) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("all 4 slots"));
+}
+
 // ---- the engine ----
+
+TEST(StepEngineTest, TakesNoStepsOnceTheBlockHasFailed) {
+  EngineFixture f;
+  EXPECT_EQ(f.metrics.ready().Value(), 1);
+  StepUnderTest before(f, {1});
+  f.block.SetHealth(absl::UnavailableError("cuda:0 failed: bad luck"));
+  before.Add(0, 0, 1);
+  // To be tried elsewhere.
+  EXPECT_EQ(ReasonOf(before.log->AwaitEnd()), ErrorReason::kNotReady);
+  EXPECT_FALSE(f.engine->ready());
+  EXPECT_TRUE(absl::IsUnavailable(f.engine->ObserveBlock()));
+  EXPECT_EQ(f.metrics.ready().Value(), 0);
+  const absl::Status status =
+      f.engine
+          ->Begin(MakeSpec(f.block, {1}), absl::InfiniteFuture(),
+                  std::make_shared<StepLog>())
+          .status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kNotReady) << status;
+  EXPECT_EQ(MetadataOf(status, "worker"), "w0");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cuda:0 failed"));
+}
 
 TEST(StepEngineTest, RefusesWithReasons) {
   EngineFixture f;

@@ -94,7 +94,7 @@ class ClaimsATable final : public v1::TableService::CallbackService {
       for (const auto& layer : request.gather().layers()) {
         rows += layer.row_ids_size();
       }
-      table->Count();
+      if (request.has_gather()) table->Count();
       MutexLock lock(&mutex);
       if (request.has_gather()) waiting.emplace_back(request.call_id(), rows);
       if (waiting.size() >= kHeldGathers) held = false;
@@ -254,6 +254,12 @@ TEST_F(WorkerTest, AnAddressInUseIsAnError) {
   ASSERT_TRUE(first.ok()) << first.status();
   options_.listen = (*first)->address();
   EXPECT_THAT(StartError(), HasSubstr(options_.listen));
+}
+
+TEST_F(WorkerTest, RefusesADeviceThatIsNotThere) {
+  WriteManifest();
+  options_.compute.device = *DeviceRequest::Parse("cuda:999");
+  EXPECT_THAT(StartError(), HasSubstr("device cuda:999: "));
 }
 
 TEST_F(WorkerTest, ListensBeforeItsTablesAreThere) {
