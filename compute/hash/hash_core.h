@@ -29,11 +29,7 @@ inline PrimeDivisor MakePrimeDivisor(uint32_t prime) {
 }
 
 ENGRAM_HOST_DEVICE inline uint64_t HighHalf(uint64_t a, uint64_t b) {
-#ifdef __CUDA_ARCH__
-  return __umul64hi(a, b);
-#else
   return static_cast<uint64_t>((static_cast<unsigned __int128>(a) * b) >> 64);
-#endif
 }
 
 // The low 32 bits of floor(hash / prime), which are all that the remainder

@@ -1,0 +1,66 @@
+#ifndef ENGRAM_TESTS_TESTING_STEP_COMPARE_H_
+#define ENGRAM_TESTS_TESTING_STEP_COMPARE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compute/gate/gate.h"
+#include "core/model/config.h"
+#include "tests/testing/step_run.h"
+
+// How a step is compared, with the oracle and with another backend. The square
+// root near dot = 0, and sums that cancel, magnify what kv may differ by: so
+// gate and streams are compared closely with what follows from the result's
+// own kv, and with the wanted ones within what kv may differ by.
+//
+// Each returns DATA_LOSS naming the first place that is off, both values and
+// what was allowed. NaN is always off.
+
+namespace engram::test {
+
+// Distance to the next value of the format, for a value of its size.
+double UlpOf(StreamDtype dtype, double value);
+
+// Of kv, how many values are equal; the others are within 1 bf16 ulp of the
+// wanted value, or 1e-5 of the largest at that position where that is more.
+// `width`: values of one position.
+absl::StatusOr<uint64_t> CountEqualKv(size_t width,
+                                      absl::Span<const uint16_t> kv,
+                                      absl::Span<const uint16_t> wanted);
+
+// Another order of sums leaves at least this share of kv equal. Of a few
+// values it says nothing.
+absl::Status CheckEqualShare(uint64_t equal, uint64_t all);
+
+// The gate within 1e-6 of double precision from the result's kv, streams
+// within 1 ulp of the sum that follows.
+absl::Status CompareWithOwnKv(const GateWeights& weights,
+                              const StepInput& input, const StepResult& result);
+
+// Gate and streams of live tokens against wanted ones: the gate within 5e-4,
+// or its dot within `dot_slack` (near 0 the root makes much of a little: over
+// many random tokens some gate is there), streams within
+// ulp(out) + gate * ulp(value) + |d gate * value|.
+// Needs gate and streams of both, and the wanted kv.
+absl::Status CompareWithWanted(const EngramConfig& config,
+                               const StepInput& input, const StepResult& result,
+                               const StepResult& wanted, double dot_slack = 0);
+
+// Dead tokens: streams bit for bit, gate and value +0.
+absl::Status CompareDead(const EngramConfig& config, const StepInput& input,
+                         const StepResult& result);
+
+// A caller that adds gate * value itself gets the same streams, to the bit.
+absl::Status CompareContribution(const EngramConfig& config,
+                                 const StepInput& input,
+                                 const StepResult& result);
+
+// Equal bits in every output; names the first output and place that differ.
+absl::Status CompareBits(const StepResult& result, const StepResult& wanted);
+
+}  // namespace engram::test
+
+#endif  // ENGRAM_TESTS_TESTING_STEP_COMPARE_H_
