@@ -1,133 +1,18 @@
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "core/base/build_info.h"
-#include "core/base/flag_checks.h"
 #include "core/base/log.h"
 #include "core/base/malloc_tuning.h"
 #include "core/rpc/shutdown_signal.h"
-#include "table_server/server.h"
-
-namespace {
-
-using engram::Seconds;
-using engram::ShutdownSignal;
-using engram::TableServer;
-using engram::WholeNumber;
-
-// Options that CLI11 reads into other types than TableServer has.
-struct Flags {
-  TableServer::Options server;
-  std::vector<uint32_t> layers;
-  double drain_seconds = 2;
-};
-
-void AddFlags(CLI::App& app, Flags& flags) {
-  TableServer::Options& server = flags.server;
-  app.add_option("--checkpoint", server.checkpoint_dir,
-                 "Checkpoint directory with engram_manifest.json");
-  app.add_option("--source", server.source,
-                 "checkpoint, or synthetic:SEED (rows are computed)")
-      ->capture_default_str();
-  app.add_option("--config", server.config_path,
-                 "config.json of a synthetic table");
-  app.add_option("--preset", server.preset,
-                 "tiny, odd, v41-mini or v41: shapes of a synthetic table");
-  app.add_option("--listen", server.listen,
-                 "HOST:PORT (port 0 takes a free one) or unix:PATH")
-      ->required();
-  app.add_option("--admin", server.admin_listen,
-                 "HOST:PORT for /metrics, /healthz, /readyz");
-  app.add_option("--server-name", server.server_name,
-                 "This server's name among the members")
-      ->required();
-  app.add_option("--members", server.members,
-                 "static:NAME=ADDRESS,...; without it this server alone");
-  app.add_option("--replicas", server.replicas, "Owners of a partition")
-      ->check(WholeNumber(1, 4096))
-      ->capture_default_str();
-  app.add_option("--layers", flags.layers, "Serve only these layers")
-      ->delimiter(',')
-      ->check(WholeNumber(0, UINT32_MAX));
-  app.add_option("--load-threads", server.load_threads, "0: one for each core")
-      ->check(WholeNumber(0, 1024))
-      ->capture_default_str();
-  app.add_option("--rpc-threads", server.rpc_threads,
-                 "Threads that serve gathers; 0: one for each core")
-      ->check(WholeNumber(0, 1024))
-      ->capture_default_str();
-  app.add_option("--worker-threads", server.worker_threads,
-                 "Threads that gather rows; 0: the RPC threads do")
-      ->check(WholeNumber(0, 1024))
-      ->capture_default_str();
-  app.add_option("--max-inflight-gathers", server.limits.max_gathers_in_flight,
-                 "Gathers admitted at once; more are OVERLOADED")
-      ->check(WholeNumber(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--drain-seconds", flags.drain_seconds,
-                 "Time clients get to go elsewhere after SIGTERM")
-      ->check(Seconds(0, 3600))
-      ->capture_default_str();
-  app.set_version_flag(
-      "--version", absl::StrCat("engram-table-server ", engram::kBuildVersion,
-                                " (commit ", engram::kBuildCommit, ")"));
-}
-
-int Fail(const absl::Status& status) {
-  spdlog::error("{}: {}", absl::StatusCodeToString(status.code()),
-                std::string(status.message()));
-  return 1;
-}
-
-void PrintLine(const std::string& line) {
-  std::printf("%s\n", line.c_str());
-  std::fflush(stdout);
-}
-
-int Run(TableServer::Options options, const ShutdownSignal& signal) {
-  absl::StatusOr<std::unique_ptr<TableServer>> server =
-      TableServer::Create(std::move(options));
-  if (!server.ok()) return Fail(server.status());
-  PrintLine("listening on " + (*server)->address());
-  spdlog::info("table version {}, listening on {}", (*server)->version(),
-               (*server)->address());
-  if (!(*server)->admin_address().empty()) {
-    spdlog::info("admin port on {}", (*server)->admin_address());
-  }
-  bool ready = false;
-  bool stop = false;
-  while (!stop && !ready) {
-    const absl::Status status =
-        (*server)->WaitUntilReady(absl::Now() + absl::Milliseconds(100));
-    ready = status.ok();
-    if (!ready && !absl::IsDeadlineExceeded(status)) return Fail(status);
-    stop = signal.WaitUntil(absl::InfinitePast());
-  }
-  if (ready) PrintLine("ready");
-  signal.WaitUntil(absl::InfiniteFuture());
-  (*server)->Drain();
-  spdlog::info("stopped");
-  return 0;
-}
-
-}  // namespace
+#include "table_server/server_process.h"
 
 int main(int argc, char** argv) {
-  const ShutdownSignal signal;
+  const engram::ShutdownSignal signal;
   engram::InitLogging("engram-table-server");
   engram::TuneMallocForLargeMessages();
   CLI::App app("Serves rows of the Engram tables over gRPC.");
-  Flags flags;
-  AddFlags(app, flags);
+  engram::ServerFlags flags;
+  engram::AddServerFlags(app, flags);
   CLI11_PARSE(app, argc, argv);
-  for (const uint32_t layer : flags.layers) {
-    flags.server.layers.push_back(engram::LayerId{layer});
-  }
-  flags.server.drain_grace = absl::Seconds(flags.drain_seconds);
-  flags.server.progress_out = stderr;
-  return Run(std::move(flags.server), signal);
+  return engram::RunServer(std::move(flags), signal);
 }

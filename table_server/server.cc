@@ -205,7 +205,7 @@ class TableServerImpl final : public TableServer {
   std::shared_ptr<prometheus::Registry> registry_;
   TableMetrics metrics_;
   std::unique_ptr<RowTier> tier_;
-  HostTier* host_tier_ = nullptr;  // tier_, where rows are loaded
+  HostTier* host_tier_ = nullptr;  // in tier_, where rows are loaded
   std::unique_ptr<TableService> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<AdminServer> admin_;
@@ -221,6 +221,9 @@ class TableServerImpl final : public TableServer {
 
 absl::Status TableServerImpl::Start() {
   ENGRAM_RETURN_IF_ERROR(MakeTier());
+  if (options_.decorate_tier) {
+    tier_ = options_.decorate_tier(std::move(tier_));
+  }
   service_ = std::make_unique<TableService>(
       source_.manifest, partitions_, *tier_, metrics_,
       TableService::Options{.server_name = options_.server_name,

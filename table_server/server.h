@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "core/base/ids.h"
 #include "table_server/service/service_limits.h"
+#include "table_server/tier/row_tier.h"
 
 namespace engram {
 
@@ -46,6 +48,10 @@ class TableServer {
     absl::Duration drain_calls = absl::Seconds(5);
     uint64_t available_memory_bytes = 0;  // 0: what the machine says
     std::FILE* progress_out = nullptr;    // null: no progress is shown
+    // Wraps the tier that rows are gathered from; null: nothing does. Rows are
+    // loaded and verified behind it.
+    std::function<std::unique_ptr<RowTier>(std::unique_ptr<RowTier>)>
+        decorate_tier;
   };
 
   // Checks everything that can be checked without reading rows, then listens

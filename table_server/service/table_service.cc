@@ -5,8 +5,8 @@
 #include "core/model/config.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/queue_calls.h"
-#include "table_server/service/gather_call.h"
 #include "table_server/service/gather_stream.h"
+#include "table_server/service/unary_gather.h"
 #include "table_server/service/watch_stream.h"
 
 namespace engram {
@@ -183,7 +183,7 @@ grpc::Status TableService::Describe(v1::GetTableResponse& response) {
 
 void TableService::Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) {
   const CallSource source{this, &context_, &loop, &queue};
-  for (int i = 0; i < kAwaitedCalls; ++i) GatherCall::Await(source);
+  for (int i = 0; i < kAwaitedCalls; ++i) UnaryGather::Await(source);
   for (int i = 0; i < kAwaitedStreams; ++i) {
     engram::GatherStream::Await(source);
   }

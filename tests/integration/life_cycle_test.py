@@ -1,15 +1,13 @@
 """From start to drain: health, readiness, reflection, metrics, SIGTERM under load."""
 import pathlib
-import re
 import signal
 import threading
 import time
 import unittest
-import urllib.error
-import urllib.request
 
 import grpc
 
+import admin
 import cluster
 from engram.v1 import table_pb2, table_pb2_grpc
 
@@ -23,34 +21,10 @@ def health(channel, service=""):
     return check(b"\x0a" + bytes([len(service)]) + service.encode() if service else b"", timeout=SECONDS)
 
 
-def get(address, path):
-    try:
-        with urllib.request.urlopen("http://%s%s" % (address, path), timeout=SECONDS) as reply:
-            return reply.status, reply.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def metric(text, name, **labels):
-    total, found = 0.0, False
-    for line in text.splitlines():
-        match = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
-        if not match or match.group(1) != name:
-            continue
-        have = dict(re.findall(r'(\w+)="([^"]*)"', match.group(2) or ""))
-        if all(have.get(key) == value for key, value in labels.items()):
-            total, found = total + float(match.group(3)), True
-    assert found, "no metric %s %s" % (name, labels)
-    return total
-
-
 class LifeCycleTest(unittest.TestCase):
     def setUp(self):
         self.scratch = self.enterContext(cluster.temporary_directory())
         self.checkpoint = cluster.copy_golden_checkpoint("tiny", self.scratch)
-
-    def admin_address(self, process):
-        return re.search(r"admin\S* .*?(127\.0\.0\.1:\d+)", process.log()).group(1)
 
     def test_table_server(self):
         running = self.enterContext(cluster.Cluster(
@@ -69,19 +43,19 @@ class LifeCycleTest(unittest.TestCase):
         stub.Gather(request, timeout=SECONDS)
         with self.assertRaises(grpc.RpcError):
             stub.Gather(table_pb2.GatherRequest(layers=[table_pb2.LayerRows(layer_id=2)]), timeout=SECONDS)
-        admin = self.admin_address(running.servers["t0"])
-        self.assertEqual(get(admin, "/healthz")[0], 200)
-        self.assertEqual(get(admin, "/readyz")[0], 200)
-        status, text = get(admin, "/metrics")
+        address = admin.address(running.servers["t0"])
+        self.assertEqual(admin.get(address, "/healthz")[0], 200)
+        self.assertEqual(admin.get(address, "/readyz")[0], 200)
+        status, text = admin.get(address, "/metrics")
         self.assertEqual(status, 200)
-        self.assertEqual(metric(text, "engram_table_rows_total"), 4)
-        self.assertEqual(metric(text, "engram_table_row_bytes_total"), 4 * info.row_format.row_bytes)
-        self.assertEqual(metric(text, "engram_table_calls_total", method="Gather", code="OK"), 1)
-        self.assertEqual(metric(text, "engram_table_calls_total", method="Gather", code="NOT_FOUND"), 1)
-        self.assertEqual(metric(text, "engram_table_partitions_ready"),
-                         metric(text, "engram_table_partitions_owned"))
-        self.assertGreater(metric(text, "engram_table_gather_seconds_count"), 0)
-        self.assertEqual(metric(text, "engram_build_info"), 1)
+        self.assertEqual(admin.metric(text, "engram_table_rows_total"), 4)
+        self.assertEqual(admin.metric(text, "engram_table_row_bytes_total"), 4 * info.row_format.row_bytes)
+        self.assertEqual(admin.metric(text, "engram_table_calls_total", method="Gather", code="OK"), 1)
+        self.assertEqual(admin.metric(text, "engram_table_calls_total", method="Gather", code="NOT_FOUND"), 1)
+        self.assertEqual(admin.metric(text, "engram_table_partitions_ready"),
+                         admin.metric(text, "engram_table_partitions_owned"))
+        self.assertGreater(admin.metric(text, "engram_table_gather_seconds_count"), 0)
+        self.assertEqual(admin.metric(text, "engram_build_info"), 1)
 
     def test_no_thread_but_those_of_the_queues_waits_for_the_network(self):
         running = self.enterContext(cluster.Cluster(self.checkpoint))
@@ -135,12 +109,12 @@ class LifeCycleTest(unittest.TestCase):
         channel = grpc.insecure_channel(running.address("w0"))
         self.addCleanup(channel.close)
         self.assertEqual(health(channel), NOT_SERVING)
-        self.assertEqual(get(self.admin_address(worker), "/readyz")[0], 503)
+        self.assertEqual(admin.get(admin.address(worker), "/readyz")[0], 503)
         for name in running.names:
             running.start_server(name).expect("ready")
         worker.expect("ready")
         self.assertEqual(health(channel), SERVING)
-        self.assertEqual(get(self.admin_address(worker), "/readyz")[0], 200)
+        self.assertEqual(admin.get(admin.address(worker), "/readyz")[0], 200)
         worker.terminate()
         self.assertEqual(worker.wait(), 0, worker.log())
 

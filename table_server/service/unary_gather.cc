@@ -1,4 +1,4 @@
-#include "table_server/service/gather_call.h"
+#include "table_server/service/unary_gather.h"
 
 #include <utility>
 
@@ -10,18 +10,18 @@
 
 namespace engram {
 
-void GatherCall::Await(const CallSource& source) {
-  auto* const call = new GatherCall(source);
+void UnaryGather::Await(const CallSource& source) {
+  auto* const call = new UnaryGather(source);
   source.rpc->RequestGather(&call->context_, &call->request_, &call->writer_,
                             source.queue, source.queue, call->arrived_.tag());
 }
 
-GatherCall::GatherCall(const CallSource& source)
+UnaryGather::UnaryGather(const CallSource& source)
     : source_(source), service_(*source.service) {
   context_.AsyncNotifyWhenDone(call_ended_.tag());
 }
 
-void GatherCall::OnArrived(bool ok) {
+void UnaryGather::OnArrived(bool ok) {
   if (!ok) {  // the server shuts down; no call has begun
     delete this;
     return;
@@ -32,7 +32,7 @@ void GatherCall::OnArrived(bool ok) {
   Continue();
 }
 
-absl::Status GatherCall::Begin() {
+absl::Status UnaryGather::Begin() {
   v1::GatherRequest request;
   ENGRAM_RETURN_IF_ERROR(ParseMessage(request_, request));
   request_.Clear();
@@ -48,7 +48,7 @@ absl::Status GatherCall::Begin() {
   return absl::OkStatus();
 }
 
-void GatherCall::Continue() {
+void UnaryGather::Continue() {
   if (task_->small() && service_.MayGatherHere(*source_.loop)) {
     return RunPiece();
   }
@@ -57,7 +57,7 @@ void GatherCall::Continue() {
   if (!status.ok()) Finish(status);
 }
 
-void GatherCall::RunPiece() {
+void UnaryGather::RunPiece() {
   if (cancelled_.load()) task_->Cancel();
   absl::StatusOr<GatherTask::Piece> piece = task_->Next();
   if (!piece.ok()) return Finish(piece.status());
@@ -66,7 +66,7 @@ void GatherCall::RunPiece() {
   Continue();
 }
 
-void GatherCall::FinishWithRows() {
+void UnaryGather::FinishWithRows() {
   size_t rows_bytes = 0;
   for (ReplyBuffer& piece : pieces_) rows_bytes += piece.rows().size();
   const Framing framing = FrameResponse(
@@ -84,20 +84,20 @@ void GatherCall::FinishWithRows() {
                  grpc::Status::OK, finished_.tag());
 }
 
-void GatherCall::Finish(const absl::Status& status) {
+void UnaryGather::Finish(const absl::Status& status) {
   code_ = status.code();
   pieces_.clear();
   writer_.FinishWithError(ToGrpcStatus<grpc::Status>(status), finished_.tag());
 }
 
-void GatherCall::OnFinished(bool) { EventEnded(); }
+void UnaryGather::OnFinished(bool) { EventEnded(); }
 
-void GatherCall::OnCallEnded(bool) {
+void UnaryGather::OnCallEnded(bool) {
   if (context_.IsCancelled()) cancelled_.store(true);
   EventEnded();
 }
 
-void GatherCall::EventEnded() {
+void UnaryGather::EventEnded() {
   if (events_left_.fetch_sub(1) > 1) return;
   if (task_.has_value()) {
     task_->Record(code_);

@@ -1,76 +1,17 @@
 """Real table servers and compute workers for tests: started on sockets of a temporary
 directory, watched through their two lines on stdout, always stopped."""
 import contextlib
-import os
+import json
 import pathlib
-import queue
 import shutil
-import signal
+import struct
 import subprocess
 import tempfile
-import threading
-import time
 
 import engram_oracle as oracle
+from processes import BIN, Process
 
-BIN = pathlib.Path(os.environ["ENGRAM_BIN_DIR"])
 GOLDEN = pathlib.Path(oracle.__file__).parent / "data"
-START_SECONDS = 60  # generous: a loaded machine must not fail a test
-
-
-class Process:
-    """A server process. `expect` waits for a line of stdout, never longer than it says."""
-
-    def __init__(self, command, log_path):
-        # setpriv: a test that ctest kills leaves no server behind.
-        self.command = ["setpriv", "--pdeathsig", "KILL"] + [str(word) for word in command]
-        self.log_path = pathlib.Path(log_path)
-        self.log_file = open(log_path, "wb")
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=self.log_file, text=True)
-        self.lines = queue.Queue()
-        self.seen = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.put(line.rstrip("\n"))
-        self.lines.put(None)
-
-    def expect(self, prefix, seconds=START_SECONDS):
-        """The rest of the first line that starts with `prefix`."""
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                line = self.lines.get(timeout=max(0.01, deadline - time.monotonic()))
-            except queue.Empty:
-                raise AssertionError("no line '%s' within %s s from %s\n%s" % (
-                    prefix, seconds, " ".join(self.command), self.log())) from None
-            if line is None:
-                raise AssertionError("%s ended with %s before '%s'\n%s" % (
-                    " ".join(self.command), self.process.wait(), prefix, self.log()))
-            self.seen.append(line)
-            if line.startswith(prefix):
-                return line[len(prefix):].strip()
-
-    def log(self):
-        self.log_file.flush()
-        return self.log_path.read_text(errors="replace")
-
-    def wait(self, seconds=START_SECONDS):
-        return self.process.wait(timeout=seconds)
-
-    def terminate(self):
-        self.process.send_signal(signal.SIGTERM)
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
-        self.log_file.close()
 
 
 class Cluster:
@@ -109,9 +50,16 @@ class Cluster:
     def address(self, name):
         return "unix:%s/%s" % (self.directory, name)
 
+    def client_address(self, name):
+        """Where clients look for a server."""
+        return self.address(name)
+
+    def server_binary(self, name):
+        return BIN / "engram-table-server"
+
     @property
     def tables(self):
-        return ",".join(self.address(name) for name in self.names)
+        return ",".join(self.client_address(name) for name in self.names)
 
     @property
     def worker_addresses(self):
@@ -119,7 +67,7 @@ class Cluster:
 
     def server_command(self, name):
         members = ",".join("%s=%s" % (n, self.address(n)) for n in self.names)
-        return [BIN / "engram-table-server", "--checkpoint", self.checkpoint, "--listen", self.address(name),
+        return [self.server_binary(name), "--checkpoint", self.checkpoint, "--listen", self.address(name),
                 "--server-name", name, "--members", "static:" + members, "--replicas", self.replicas,
                 *self.server_args]
 
@@ -166,8 +114,6 @@ def temporary_directory():
 
 def raw_tensors(path):
     """name -> (dtype, shape, bytes) of a safetensors file, for comparisons to the bit."""
-    import json
-    import struct
     data = pathlib.Path(path).read_bytes()
     size, = struct.unpack("<Q", data[:8])
     header = json.loads(data[8:8 + size])

@@ -1,5 +1,5 @@
-#ifndef ENGRAM_TABLE_SERVER_SERVICE_GATHER_CALL_H_
-#define ENGRAM_TABLE_SERVER_SERVICE_GATHER_CALL_H_
+#ifndef ENGRAM_TABLE_SERVER_SERVICE_UNARY_GATHER_H_
+#define ENGRAM_TABLE_SERVER_SERVICE_UNARY_GATHER_H_
 
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/async_unary_call.h>
@@ -20,13 +20,13 @@ namespace engram {
 // One unary Gather on a completion queue. Rows are gathered piece by piece, so
 // that others get their turn, and sent as one message made of the pieces.
 // Deletes itself when the call is done.
-class GatherCall final {
+class UnaryGather final {
  public:
   // Asks gRPC for the next call of `source`; that one asks for the next.
   static void Await(const CallSource& source);
 
  private:
-  explicit GatherCall(const CallSource& source);
+  explicit UnaryGather(const CallSource& source);
 
   void OnArrived(bool ok);
   void OnFinished(bool ok);
@@ -43,9 +43,9 @@ class GatherCall final {
 
   const CallSource source_;
   ServiceContext& service_;
-  MemberEvent<GatherCall, &GatherCall::OnArrived> arrived_{this};
-  MemberEvent<GatherCall, &GatherCall::OnFinished> finished_{this};
-  MemberEvent<GatherCall, &GatherCall::OnCallEnded> call_ended_{this};
+  MemberEvent<UnaryGather, &UnaryGather::OnArrived> arrived_{this};
+  MemberEvent<UnaryGather, &UnaryGather::OnFinished> finished_{this};
+  MemberEvent<UnaryGather, &UnaryGather::OnCallEnded> call_ended_{this};
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&context_};
@@ -60,4 +60,4 @@ class GatherCall final {
 
 }  // namespace engram
 
-#endif  // ENGRAM_TABLE_SERVER_SERVICE_GATHER_CALL_H_
+#endif  // ENGRAM_TABLE_SERVER_SERVICE_UNARY_GATHER_H_

@@ -1,0 +1,31 @@
+#ifndef ENGRAM_TABLE_SERVER_SERVER_PROCESS_H_
+#define ENGRAM_TABLE_SERVER_SERVER_PROCESS_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "core/rpc/shutdown_signal.h"
+#include "table_server/server.h"
+
+namespace engram {
+
+// A table server as a process of its own, from its command line to its exit
+// code: what engram-table-server is, and programs that decorate its tier.
+struct ServerFlags {
+  TableServer::Options server;
+  // Options that CLI11 reads into other types than TableServer has.
+  std::vector<uint32_t> layers;
+  double drain_seconds = 2;
+};
+
+// `flags` must outlive the parsing.
+void AddServerFlags(CLI::App& app, ServerFlags& flags);
+
+// Serves until `signal`, then drains; says "listening on ADDRESS" and "ready"
+// on stdout, all else in the log. Returns the exit code.
+int RunServer(ServerFlags flags, const ShutdownSignal& signal);
+
+}  // namespace engram
+
+#endif  // ENGRAM_TABLE_SERVER_SERVER_PROCESS_H_
