@@ -44,6 +44,11 @@ absl::Status CheckOptions(const TableClient::Options& options) {
         absl::StrCat("poll_threads is ", options.poll_threads,
                      ", the limit is ", kMaxPollThreads));
   }
+  if (options.first_hedge_delay <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "first_hedge_delay is ",
+        absl::FormatDuration(options.first_hedge_delay), ", not above 0"));
+  }
   if (options.spin < absl::ZeroDuration() || options.spin > kMaxSpin) {
     return absl::InvalidArgumentError(
         absl::StrCat("spin is ", absl::FormatDuration(options.spin),
@@ -55,6 +60,14 @@ absl::Status CheckOptions(const TableClient::Options& options) {
 size_t PollThreads(const TableClient::Options& options) {
   if (options.poll_threads > 0) return options.poll_threads;
   return std::clamp<size_t>(std::thread::hardware_concurrency() / 4, 1, 4);
+}
+
+CallMonitor::Options MonitorOptions(const TableClient::Options& options) {
+  CallMonitor::Options monitor;
+  monitor.max_hedge_buffer_bytes = options.max_hedge_buffer_bytes;
+  monitor.times.first_hedge_delay = options.first_hedge_delay;
+  monitor.registry = options.metrics;
+  return monitor;
 }
 
 class GatherHandleImpl final : public GatherHandle {
@@ -101,9 +114,14 @@ absl::StatusOr<std::unique_ptr<TableClient>> TableClientImpl::Create(
 TableClientImpl::TableClientImpl(Options options,
                                  const TransportFactory& make_transport)
     : options_(std::move(options)),
+      monitor_(std::make_shared<CallMonitor>(options_.addresses.size(),
+                                             MonitorOptions(options_))),
       routing_(options_.addresses.size(), [this] { OnRoutingChange(); }),
+      policy_(&monitor_->health(), &fewest_rows_),
       identity_(options_.addresses, options_.expected_version),
       answered_(options_.addresses.size()) {
+  monitor_->metrics().gathers_limit.Set(
+      static_cast<double>(options_.max_gathers_in_flight));
   for (ServerIndex i = 0; i < options_.addresses.size(); ++i) {
     transports_.push_back(make_transport(options_.addresses[i]));
     environment_.transports.push_back(transports_.back().get());
@@ -158,6 +176,7 @@ absl::Status TableClientImpl::Connect() {
   environment_.routing = &routing_;
   environment_.policy = &policy_;
   environment_.timers = &timers_;
+  environment_.monitor = monitor_;
   environment_.want_crc32c = options_.want_crc32c;
   // Half of what a message may have, so that its other fields fit too.
   environment_.max_rows_per_call =
@@ -167,6 +186,7 @@ absl::Status TableClientImpl::Connect() {
   environment_.on_ending = [this] {
     MutexLock lock(&mutex_);
     --gathers_in_flight_;
+    monitor_->metrics().gathers_in_flight.Decrement();
   };
   environment_.on_finished = [this](GatherOperation* gather) {
     MutexLock lock(&mutex_);
@@ -212,6 +232,7 @@ absl::Status TableClientImpl::CountGather() {
                      " gathers are in flight, the limit of this client"));
   }
   ++gathers_in_flight_;
+  monitor_->metrics().gathers_in_flight.Increment();
   return absl::OkStatus();
 }
 
@@ -258,6 +279,11 @@ void TableClientImpl::OnAnswer(ServerIndex server) {
 }
 
 void TableClientImpl::OnRoutingChange() {
+  const auto snapshot = routing_.snapshot();
+  for (ServerIndex server = 0; server < options_.addresses.size(); ++server) {
+    monitor_->health().SetAnnounced(server,
+                                    snapshot->servers()[server].announced);
+  }
   std::vector<std::shared_ptr<GatherOperation>> gathers;
   {
     MutexLock lock(&mutex_);

@@ -16,6 +16,10 @@
 #include "core/model/config.h"
 #include "core/model/row_format.h"
 
+namespace prometheus {
+class Registry;
+}
+
 namespace engram {
 
 // What a cluster of table servers serves, as they all agree on it.
@@ -46,8 +50,9 @@ struct GatherStats {
   uint64_t rows = 0;
   uint64_t unique_rows = 0;
   uint64_t bytes_received = 0;  // packed rows over the wire
-  uint32_t calls = 0;
+  uint32_t calls = 0;           // with retries and hedges
   uint32_t servers = 0;
+  uint32_t hedges = 0;
 };
 
 // A gather in flight. Destroying it cancels and waits until nothing writes to
@@ -87,6 +92,14 @@ class TableClient {
     // How long one of them looks for events before it sleeps; at most 1 ms.
     // Saves the time to wake it, at one core each while it looks.
     absl::Duration spin;
+    // A call that takes longer than nearly all of its size is sent to other
+    // servers too, if they have all of its rows (a hedge). Their rows wait in
+    // memory until the race is decided: this much at most. 0: no hedges.
+    uint64_t max_hedge_buffer_bytes = 64 << 20;
+    // When a call is hedged of a size of which few have been seen yet.
+    absl::Duration first_hedge_delay = absl::Milliseconds(50);
+    // Where the engram_client_* metrics go; null: they only make stats().
+    std::shared_ptr<prometheus::Registry> metrics;
   };
 
   // Connects and waits until one server has told what the table is; servers
@@ -129,6 +142,21 @@ class TableClient {
     std::string error;  // why it is not connected
   };
   virtual std::vector<ServerState> servers() const = 0;
+
+  // What all calls came to since Create.
+  struct Stats {
+    uint64_t first_calls = 0;
+    uint64_t retries = 0;       // calls with rows asked for before
+    uint64_t held_retries = 0;  // failed calls that waited for the budget
+    uint64_t hedges = 0;
+    uint64_t hedges_won = 0;
+    uint64_t refused_hedges = 0;  // no budget, or no memory
+    uint64_t failed_calls = 0;    // the server's or the network's fault
+    uint64_t corrupt_replies = 0;
+    uint64_t ejections = 0;
+    uint64_t servers_ejected = 0;  // now: left out, or coming back
+  };
+  virtual Stats stats() const = 0;
 };
 
 }  // namespace engram

@@ -11,8 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
+#include "engram_client/routing/health_policy.h"
 #include "engram_client/routing/route_policy.h"
 #include "engram_client/routing/routing_table.h"
+#include "engram_client/rpc/call_monitor.h"
 #include "engram_client/rpc/gather_operation.h"
 #include "engram_client/rpc/server_connection.h"
 #include "engram_client/rpc/table_identity.h"
@@ -39,6 +41,7 @@ class TableClientImpl final : public TableClient {
       absl::AnyInvocable<void(const absl::Status&)> done) override;
   absl::Status WaitUntilComplete(absl::Time deadline) override;
   std::vector<ServerState> servers() const override;
+  Stats stats() const override { return monitor_->stats(); }
 
  private:
   TableClientImpl(Options options, const TransportFactory& make_transport);
@@ -52,9 +55,11 @@ class TableClientImpl final : public TableClient {
   void OnRoutingChange();
 
   const Options options_;
+  const std::shared_ptr<CallMonitor> monitor_;
   TimerQueue timers_;
   RoutingTable routing_;
-  FewestRowsPolicy policy_;
+  FewestRowsPolicy fewest_rows_;
+  HealthPolicy policy_;
   TableIdentity identity_;
   std::vector<std::unique_ptr<TableTransport>> transports_;
   std::vector<std::unique_ptr<ServerConnection>> connections_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engram_client/routing/routing_snapshot.h"
 
@@ -18,6 +19,14 @@ struct RouteItem {
   ServerIndex avoid = kNoServer;
 };
 
+// What else bears on the choice.
+struct RouteContext {
+  absl::Time now;  // on the steady clock
+  // By server, or empty: taken only where no other holds the partition but the
+  // avoided, not even a draining one.
+  absl::Span<const bool> shunned;
+};
+
 // Picks servers for the partitions of a gather.
 //
 // Thread safety: all methods may be called concurrently.
@@ -30,6 +39,7 @@ class RoutePolicy {
   // partition. REQUIRES: servers.size() == items.size().
   virtual void Route(const RoutingSnapshot& snapshot,
                      absl::Span<const RouteItem> items,
+                     const RouteContext& context,
                      absl::Span<ServerIndex> servers) = 0;
 };
 
@@ -44,6 +54,7 @@ class FewestRowsPolicy final : public RoutePolicy {
       : new_server_rows_(new_server_rows) {}
 
   void Route(const RoutingSnapshot& snapshot, absl::Span<const RouteItem> items,
+             const RouteContext& context,
              absl::Span<ServerIndex> servers) override;
 
  private:

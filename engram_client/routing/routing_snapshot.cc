@@ -18,7 +18,7 @@ RoutingSnapshot::RoutingSnapshot(
     }
     break;
   }
-  FindHoles();
+  CountHolders();
 }
 
 RoutingSnapshot::Layer RoutingSnapshot::BuildLayer(
@@ -48,11 +48,13 @@ RoutingSnapshot::Layer RoutingSnapshot::BuildLayer(
   return layer;
 }
 
-void RoutingSnapshot::FindHoles() {
+void RoutingSnapshot::CountHolders() {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     for (uint32_t p = 0; p + 1 < layer.begin.size(); ++p) {
-      if (layer.begin[p] != layer.begin[p + 1]) continue;
+      const uint32_t holders = layer.begin[p + 1] - layer.begin[p];
+      has_choice_ = has_choice_ || holders > 1;
+      if (holders > 0) continue;
       if (hole_.partitions++ > 0) continue;
       hole_.layer_index = i;
       hole_.partition = p;

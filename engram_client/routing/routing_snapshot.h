@@ -63,6 +63,8 @@ class RoutingSnapshot {
 
   // True once some server has announced and every partition has a server.
   bool complete() const { return complete_; }
+  // Whether some partition has more than one server.
+  bool has_choice() const { return has_choice_; }
   // What is missing; no partitions when nobody has announced yet.
   const Hole& hole() const { return hole_; }
 
@@ -73,12 +75,13 @@ class RoutingSnapshot {
     std::vector<ServerIndex> holders;
   };
   Layer BuildLayer(size_t layer_index, uint32_t partition_count) const;
-  void FindHoles();
+  void CountHolders();
 
   std::vector<ServerRoute> servers_;
   std::vector<std::shared_ptr<ServerLoad>> loads_;
   std::vector<Layer> layers_;
   bool complete_ = false;
+  bool has_choice_ = false;
   Hole hole_;
 };
 

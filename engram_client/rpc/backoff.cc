@@ -5,9 +5,17 @@
 
 namespace engram {
 
-absl::Duration BackoffDelay(const BackoffOptions& options, uint32_t failures) {
+double RandomBackoffFactor() {
   thread_local std::minstd_rand random(std::random_device{}());
-  const double factor = std::uniform_real_distribution<>(0.5, 1.0)(random);
+  return std::uniform_real_distribution<>(0.5, 1.0)(random);
+}
+
+absl::Duration BackoffDelay(const BackoffOptions& options, uint32_t failures) {
+  return BackoffDelay(options, failures, RandomBackoffFactor());
+}
+
+absl::Duration BackoffDelay(const BackoffOptions& options, uint32_t failures,
+                            double factor) {
   const uint32_t doublings = std::min<uint32_t>(failures - 1, 20);
   const absl::Duration delay =
       std::min(options.longest, options.first * (int64_t{1} << doublings));

@@ -18,6 +18,12 @@ struct BackoffOptions {
 // together. REQUIRES: failures >= 1.
 absl::Duration BackoffDelay(const BackoffOptions& options, uint32_t failures);
 
+// The same where the random factor is given, for what is to stay together.
+absl::Duration BackoffDelay(const BackoffOptions& options, uint32_t failures,
+                            double factor);
+// 0.5 .. 1.
+double RandomBackoffFactor();
+
 }  // namespace engram
 
 #endif  // ENGRAM_ENGRAM_CLIENT_RPC_BACKOFF_H_

@@ -117,6 +117,11 @@ class FakeTableServer::Transport final : public TableTransport {
     return call;
   }
 
+  void WarmUp() override {
+    MutexLock lock(&server_->mutex_);
+    ++server_->warm_ups_;
+  }
+
   std::shared_ptr<TransportCall> Gather(const GatherRequest& request,
                                         std::shared_ptr<RowSink> sink,
                                         StatusDone done) override {
@@ -375,6 +380,11 @@ uint64_t FakeTableServer::gathers_started() const {
 uint64_t FakeTableServer::gathers_cancelled() const {
   MutexLock lock(&mutex_);
   return gathers_cancelled_;
+}
+
+uint64_t FakeTableServer::warm_ups() const {
+  MutexLock lock(&mutex_);
+  return warm_ups_;
 }
 
 uint64_t FakeTableServer::gathers_open() const {

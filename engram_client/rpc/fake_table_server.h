@@ -74,6 +74,7 @@ class FakeTableServer {
   void SwallowGathers(bool swallow);
   void ReleaseSwallowed();
 
+  uint64_t warm_ups() const;
   uint64_t gathers_started() const;
   uint64_t gathers_cancelled() const;
   uint64_t gathers_open() const;
@@ -107,6 +108,7 @@ class FakeTableServer {
   std::vector<std::pair<CallPtr, TableTransport::WatchEvent>> watchers_
       ABSL_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> swallowed_ ABSL_GUARDED_BY(mutex_);
+  uint64_t warm_ups_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t gathers_started_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t gathers_cancelled_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t gathers_open_ ABSL_GUARDED_BY(mutex_) = 0;

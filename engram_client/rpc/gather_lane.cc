@@ -47,6 +47,11 @@ std::shared_ptr<TransportCall> GatherLane::Gather(
   return std::make_shared<Handle>(stream, call);
 }
 
+void GatherLane::WarmUp() {
+  std::shared_ptr<LaneStream> stream = Stream(nullptr);
+  if (!stream->Open()) Stream(stream)->Open();
+}
+
 std::shared_ptr<LaneStream> GatherLane::Stream(
     const std::shared_ptr<LaneStream>& closed) {
   MutexLock lock(&mutex_);

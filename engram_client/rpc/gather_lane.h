@@ -16,8 +16,8 @@
 
 namespace engram {
 
-// Gathers over one channel, all on one stream: opened by the first gather, and
-// again by the next one after it has ended.
+// Gathers over one channel, all on one stream: opened by the first gather, or
+// before, and again by the next one after it has ended.
 //
 // Thread safety: all methods may be called concurrently. As a TableTransport,
 // destroying it cancels its gathers and waits until all have told their end.
@@ -33,6 +33,9 @@ class GatherLane {
   std::shared_ptr<TransportCall> Gather(
       const TableTransport::GatherRequest& request,
       std::shared_ptr<RowSink> sink, TableTransport::StatusDone done);
+
+  // Opens the stream, if there is none, so that no gather has to wait for it.
+  void WarmUp();
 
   // What the server allows on one stream; before it is known, the lane keeps to
   // its own limit.

@@ -6,6 +6,18 @@
 #include "absl/strings/str_cat.h"
 
 namespace engram {
+namespace {
+
+PlannedCall Plan(const RoutingSnapshot& snapshot, ServerIndex server,
+                 std::vector<GatherSegment> segments) {
+  const ServerRoute& route = snapshot.servers()[server];
+  uint64_t rows = 0;
+  for (const GatherSegment& segment : segments) rows += segment.part.rows();
+  return {server, absl::StrCat("server ", route.name, " at ", route.address),
+          std::move(segments), rows, LoadCharge(snapshot.load(server), rows)};
+}
+
+}  // namespace
 
 void GatherQueue::Add(absl::Span<const GatherPlan::Part> parts) {
   waiting_.reserve(waiting_.size() + parts.size());
@@ -18,7 +30,8 @@ absl::Time GatherQueue::Route(const RoutingSnapshot& snapshot,
                               RoutePolicy& policy, absl::Time now) {
   TakeBackUnfit(snapshot);
   std::vector<GatherSegment> candidates = TakeCandidates(now);
-  const std::vector<ServerIndex> chosen = Choose(snapshot, policy, candidates);
+  const std::vector<ServerIndex> chosen =
+      Choose(snapshot, policy, candidates, now);
   std::vector<size_t> counts(servers_.size());
   for (const ServerIndex server : chosen) {
     if (server != kNoServer) ++counts[server];
@@ -60,36 +73,61 @@ std::vector<GatherSegment> GatherQueue::TakeCandidates(absl::Time now) {
 
 std::vector<ServerIndex> GatherQueue::Choose(
     const RoutingSnapshot& snapshot, RoutePolicy& policy,
-    absl::Span<const GatherSegment> candidates) {
+    absl::Span<const GatherSegment> candidates, absl::Time now) const {
   std::vector<RouteItem> items;
   items.reserve(candidates.size());
   for (const GatherSegment& segment : candidates) {
-    items.push_back({table_layers_[segment.part.layer_index],
-                     ToInt(segment.part.partition), segment.part.rows(),
-                     segment.avoid()});
+    items.push_back(ItemOf(segment));
   }
   std::vector<ServerIndex> chosen(items.size());
-  policy.Route(snapshot, items, absl::MakeSpan(chosen));
+  policy.Route(snapshot, items, {.now = now, .shunned = {}},
+               absl::MakeSpan(chosen));
   return chosen;
 }
 
 void GatherQueue::Line(const RoutingSnapshot& snapshot, ServerIndex server,
                        std::vector<GatherSegment> segments) {
-  const ServerRoute& route = snapshot.servers()[server];
-  uint64_t max_rows = max_rows_per_call_;
-  if (route.max_rows_per_call > 0) {
-    max_rows = std::min(max_rows, route.max_rows_per_call);
-  }
+  const uint64_t max_rows = MaxRowsOf(snapshot.servers()[server]);
   for (auto& call_segments : CutIntoCalls(std::move(segments), max_rows)) {
-    uint64_t rows = 0;
-    for (const GatherSegment& segment : call_segments) {
-      rows += segment.part.rows();
-    }
     servers_[server].line.push_back(
-        {server, absl::StrCat("server ", route.name, " at ", route.address),
-         std::move(call_segments), rows,
-         LoadCharge(snapshot.load(server), rows)});
+        Plan(snapshot, server, std::move(call_segments)));
   }
+}
+
+uint64_t GatherQueue::MaxRowsOf(const ServerRoute& route) const {
+  return route.max_rows_per_call == 0
+             ? max_rows_per_call_
+             : std::min(max_rows_per_call_, route.max_rows_per_call);
+}
+
+std::vector<PlannedCall> GatherQueue::PlanAround(
+    ServerIndex server, std::vector<GatherSegment> segments,
+    const RoutingSnapshot& snapshot, RoutePolicy& policy,
+    absl::Time now) const {
+  std::vector<RouteItem> items;
+  items.reserve(segments.size());
+  for (const GatherSegment& segment : segments) {
+    items.push_back(ItemOf(segment));
+    items.back().avoid = server;
+  }
+  std::vector<ServerIndex> chosen(items.size());
+  policy.Route(snapshot, items, {.now = now, .shunned = {}},
+               absl::MakeSpan(chosen));
+  std::vector<std::vector<GatherSegment>> by_server(servers_.size());
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i] == kNoServer || chosen[i] == server ||
+        segments[i].IsTooSoonFor(chosen[i], now)) {
+      return {};
+    }
+    by_server[chosen[i]].push_back(std::move(segments[i]));
+  }
+  std::vector<PlannedCall> calls;
+  for (ServerIndex other = 0; other < by_server.size(); ++other) {
+    if (by_server[other].empty()) continue;
+    calls.push_back(Plan(snapshot, other, std::move(by_server[other])));
+    if (calls.back().rows > MaxRowsOf(snapshot.servers()[other])) return {};
+  }
+  return calls;
 }
 
 std::vector<PlannedCall> GatherQueue::TakeStartable() {

@@ -24,12 +24,15 @@ class LoadCharge {
       : load_(std::move(load)), rows_(static_cast<int64_t>(rows)) {
     load_->rows_in_flight.fetch_add(rows_, std::memory_order_relaxed);
   }
-  ~LoadCharge() {
-    if (load_ == nullptr) return;
-    load_->rows_in_flight.fetch_sub(rows_, std::memory_order_relaxed);
-  }
+  ~LoadCharge() { Release(); }
   LoadCharge(LoadCharge&&) = default;
   LoadCharge& operator=(LoadCharge&&) = delete;
+
+  void Release() {
+    if (load_ == nullptr) return;
+    load_->rows_in_flight.fetch_sub(rows_, std::memory_order_relaxed);
+    load_ = nullptr;
+  }
 
  private:
   std::shared_ptr<ServerLoad> load_;
@@ -71,6 +74,15 @@ class GatherQueue {
   absl::Time Route(const RoutingSnapshot& snapshot, RoutePolicy& policy,
                    absl::Time now);
 
+  // Calls to other servers than `server` that together ask for all of
+  // `segments`, none of them cut; none where not all can be had elsewhere now.
+  // They are none of the queue's.
+  std::vector<PlannedCall> PlanAround(ServerIndex server,
+                                      std::vector<GatherSegment> segments,
+                                      const RoutingSnapshot& snapshot,
+                                      RoutePolicy& policy,
+                                      absl::Time now) const;
+
   // The calls that may start; each counts at its server until CallEnded.
   std::vector<PlannedCall> TakeStartable();
   void CallEnded(ServerIndex server) { --servers_[server].in_flight; }
@@ -99,11 +111,18 @@ class GatherQueue {
              const GatherSegment& segment) const;
   // Takes what may be asked for now out of those that wait.
   std::vector<GatherSegment> TakeCandidates(absl::Time now);
+  RouteItem ItemOf(const GatherSegment& segment) const {
+    return {table_layers_[segment.part.layer_index],
+            ToInt(segment.part.partition), segment.part.rows(),
+            segment.avoid()};
+  }
   std::vector<ServerIndex> Choose(const RoutingSnapshot& snapshot,
                                   RoutePolicy& policy,
-                                  absl::Span<const GatherSegment> candidates);
+                                  absl::Span<const GatherSegment> candidates,
+                                  absl::Time now) const;
   void Line(const RoutingSnapshot& snapshot, ServerIndex server,
             std::vector<GatherSegment> segments);
+  uint64_t MaxRowsOf(const ServerRoute& route) const;
 
   const uint64_t max_rows_per_call_;
   const std::vector<uint32_t> table_layers_;

@@ -23,14 +23,21 @@ Setbacks& SetbacksOf(GatherSegment& segment) {
   return *segment.setbacks;
 }
 
-void Avoid(Setbacks& setbacks, ServerIndex server, absl::Time until,
-           absl::Time now) {
-  if (setbacks.avoid != server && setbacks.avoid_until > now) {
+absl::Duration AskedDelay(const absl::Status& status) {
+  if (ReasonOf(status) != ErrorReason::kOverloaded) return {};
+  return RetryAfterOf(status).value_or(absl::ZeroDuration());
+}
+
+void Avoid(Setbacks& setbacks, const CallFailure& failure,
+           absl::Duration delay) {
+  const absl::Time until =
+      failure.now + std::max(delay, AskedDelay(failure.status));
+  if (setbacks.avoid != failure.server && setbacks.avoid_until > failure.now) {
     setbacks.hold_until =
         std::max(setbacks.hold_until, std::min(setbacks.avoid_until, until));
     if (setbacks.avoid_until > until) return;
   }
-  setbacks.avoid = server;
+  setbacks.avoid = failure.server;
   setbacks.avoid_until = until;
 }
 
@@ -43,11 +50,6 @@ GatherSegment CutOff(GatherSegment& segment, uint32_t rows) {
   first.part.end = first.part.begin + rows;
   segment.part.begin += rows;
   return first;
-}
-
-absl::Duration AskedDelay(const absl::Status& status) {
-  if (ReasonOf(status) != ErrorReason::kOverloaded) return {};
-  return RetryAfterOf(status).value_or(absl::ZeroDuration());
 }
 
 }  // namespace
@@ -91,41 +93,61 @@ std::vector<std::vector<GatherSegment>> CutIntoCalls(
   return calls;
 }
 
-bool MayTryAgain(const absl::Status& status) {
+TryAgain MayTryAgain(const absl::Status& status) {
   switch (ReasonOf(status)) {
     case ErrorReason::kPartitionNotHere:
     case ErrorReason::kDraining:
     case ErrorReason::kOverloaded:
     case ErrorReason::kNotReady:
     case ErrorReason::kWrongTable:  // replaced; others have the version
-      return true;
+      return TryAgain::kAlways;
     case ErrorReason::kRowOutOfRange:
     case ErrorReason::kUnknownLayer:
+      return TryAgain::kAfterFault;  // the rows were checked before
     case ErrorReason::kTooLarge:
-      return false;
+      return TryAgain::kNever;
     case ErrorReason::kNone:
       break;
   }
-  // A server that stops cancels what it still has.
-  return absl::IsUnavailable(status) || absl::IsCancelled(status);
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kCancelled:  // a server that stops
+      return TryAgain::kAlways;
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kOutOfRange:
+      return TryAgain::kAfterFault;
+    default:
+      return TryAgain::kNever;
+  }
 }
 
-void NoteFailure(GatherSegment& segment, ServerIndex server,
-                 const absl::Status& status, absl::Time now) {
+bool NeedsToken(const absl::Status& status) {
+  const ErrorReason reason = ReasonOf(status);
+  return reason != ErrorReason::kPartitionNotHere &&
+         reason != ErrorReason::kDraining;
+}
+
+void NoteFailure(GatherSegment& segment, const CallFailure& failure) {
   Setbacks& setbacks = SetbacksOf(segment);
   ++setbacks.failures;
-  const absl::Duration delay = BackoffDelay(kRetry, setbacks.failures);
-  if (setbacks.failures > 1) {
-    setbacks.hold_until = std::max(setbacks.hold_until, now + delay);
+  if (MayTryAgain(failure.status) == TryAgain::kAfterFault) ++setbacks.faults;
+  const absl::Duration delay =
+      BackoffDelay(kRetry, setbacks.failures, failure.backoff_factor);
+  if (setbacks.failures > 1 || failure.pace == RetryPace::kHeld) {
+    setbacks.hold_until = std::max(setbacks.hold_until, failure.now + delay);
   }
-  Avoid(setbacks, server, now + std::max(delay, AskedDelay(status)), now);
+  Avoid(setbacks, failure, delay);
 }
 
-void NotePassedOver(GatherSegment& segment, ServerIndex server,
-                    const absl::Status& status, absl::Time now) {
+void NotePassedOver(GatherSegment& segment, const CallFailure& failure) {
   Setbacks& setbacks = SetbacksOf(segment);
-  const absl::Duration delay = BackoffDelay(kRetry, setbacks.failures + 1);
-  Avoid(setbacks, server, now + std::max(delay, AskedDelay(status)), now);
+  Avoid(setbacks, failure,
+        BackoffDelay(kRetry, setbacks.failures + 1, failure.backoff_factor));
 }
 
 std::string PartitionsText(absl::Span<const GatherPlan::Part> parts,

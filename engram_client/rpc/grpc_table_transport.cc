@@ -142,6 +142,12 @@ class GrpcTableTransport final : public TableTransport {
                                              std::move(done)));
   }
 
+  void WarmUp() override {
+    for (const Lanes* lanes : {&small_, &bulk_}) {
+      for (const auto& lane : *lanes) lane->WarmUp();
+    }
+  }
+
   std::shared_ptr<TransportCall> Gather(const GatherRequest& request,
                                         std::shared_ptr<RowSink> sink,
                                         StatusDone done) override {

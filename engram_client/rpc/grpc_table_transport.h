@@ -19,7 +19,7 @@ inline constexpr size_t kBulkLanes = 3;
 // and WatchPartitions use the first of them too), others for larger ones. So
 // small gathers never wait behind large ones. Among its kind a gather takes the
 // lane on which the fewest bytes are awaited. Lazy: connects with the first
-// call, and a stream with its first gather.
+// call, and a stream with its first gather or WarmUp.
 //
 // Keeps the loops for as long as it lives.
 std::unique_ptr<TableTransport> MakeGrpcTableTransport(

@@ -1,78 +1,31 @@
 #include "engram_client/rpc/lane_stream.h"
 
-#include <google/protobuf/descriptor.h>
-
 #include <algorithm>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/wire/error_detail.h"
-#include "core/wire/gather_request.h"
-#include "engram/v1/table.pb.h"
+#include "engram_client/rpc/lane_messages.h"
 
 namespace engram {
 namespace {
 
-std::string MethodName() {
-  const auto* const service =
-      v1::GatherStreamRequest::descriptor()->file()->FindServiceByName(
-          "TableService");
-  return absl::StrCat("/", service->full_name(), "/",
-                      service->FindMethodByName("GatherStream")->name());
-}
-
 std::unique_ptr<grpc::GenericClientAsyncReaderWriter> Prepare(
     const std::shared_ptr<grpc::Channel>& channel, grpc::ClientContext& context,
     QueueLoop& loop) {
-  static const std::string& method = *new std::string(MethodName());
   // The stream begins with its first message, without an event of its own.
   context.set_initial_metadata_corked(true);
-  auto stream =
-      grpc::GenericStub(channel).PrepareCall(&context, method, &loop.queue());
+  auto stream = grpc::GenericStub(channel).PrepareCall(
+      &context, GatherStreamMethod(), &loop.queue());
   stream->StartCall(nullptr);
   return stream;
 }
 
-grpc::ByteBuffer CancelBuffer(uint64_t call_id) {
-  const ShortMessage message = CancelMessage(call_id);
-  const grpc::Slice slice(message.bytes.data(), message.size);
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-absl::Status ErrorOf(const PieceMessage& message) {
-  google::rpc::Status proto;
-  if (!proto.ParseFromString(message.error)) {
-    return absl::DataLossError("the error of a gather cannot be decoded");
-  }
-  absl::Status status = FromRpcStatusProto(proto);
-  if (status.ok()) return absl::DataLossError("a gather failed with OK");
-  return status;
-}
-
 absl::Status Cancelled() { return absl::CancelledError("cancelled"); }
 
-// What the end of a stream says of each of its gathers. A fault of one of them,
-// or of the connection, is none of the others: they may be sent again.
-absl::Status OfOneGather(const absl::Status& stream_status) {
-  switch (stream_status.code()) {
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kUnimplemented:
-    case absl::StatusCode::kUnauthenticated:
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnavailable:
-      return stream_status;
-    default:
-      break;
-  }
-  if (ReasonOf(stream_status) != ErrorReason::kNone) return stream_status;
-  return absl::UnavailableError(
-      absl::StrCat("stream ended with ", stream_status.ToString()));
-}
-
-void Drop(std::vector<std::shared_ptr<LaneCall>>& calls,
-          const std::shared_ptr<LaneCall>& call) {
-  calls.erase(std::remove(calls.begin(), calls.end(), call), calls.end());
+template <typename T>
+void Drop(std::vector<T>& from, const T& what) {
+  from.erase(std::remove(from.begin(), from.end(), what), from.end());
 }
 
 }  // namespace
@@ -110,15 +63,27 @@ bool LaneStream::Add(const CallPtr& call) {
   return true;
 }
 
+bool LaneStream::Open() {
+  {
+    MutexLock lock(&mutex_);
+    if (closed_) return false;
+    if (!opened_ && waiting_.empty()) cancels_.push_back(0);  // of no call
+  }
+  Advance();
+  return true;
+}
+
 void LaneStream::Cancel(const CallPtr& call) {
   bool tell = false;
+  bool stuck = false;
   {
     MutexLock lock(&mutex_);
     if (call->ended) return;
     tell = Abandon(call, Cancelled());
+    stuck = BecameStuck();
   }
   if (tell) TellLater({call});
-  Advance();
+  stuck ? context_.TryCancel() : Advance();
 }
 
 void LaneStream::Close() {
@@ -235,7 +200,12 @@ LaneStream::Step LaneStream::Decide(const PieceMessage& message,
   const auto found =
       std::find_if(in_flight_.begin(), in_flight_.end(),
                    [&](const CallPtr& c) { return c->id == message.call_id; });
-  if (found == in_flight_.end()) return step;  // of a call that was abandoned
+  if (found == in_flight_.end()) {  // of a call that was abandoned
+    if (message.kind == PieceMessage::Kind::kError || message.last) {
+      Drop(abandoned_, message.call_id);
+    }
+    return step;
+  }
   const CallPtr call = *found;
   switch (message.kind) {
     case PieceMessage::Kind::kPiece:
@@ -343,8 +313,18 @@ bool LaneStream::End(const CallPtr& call, absl::Status status) {
 bool LaneStream::Abandon(const CallPtr& call, absl::Status status) {
   if (call->id != 0 && !call->complete && !closed_) {
     cancels_.push_back(call->id);
+    abandoned_.push_back(call->id);
   }
   return End(call, std::move(status));
+}
+
+bool LaneStream::BecameStuck() {
+  if (closed_ || abandoned_.size() <= kMaxAbandoned) return false;
+  closed_ = true;  // the read says so
+  why_broken_ = absl::UnavailableError(
+      absl::StrCat("no word on ", abandoned_.size(),
+                   " cancelled gathers, the limit is ", kMaxAbandoned));
+  return true;
 }
 
 std::vector<LaneStream::CallPtr> LaneStream::OpenCalls() const {
@@ -386,6 +366,7 @@ void LaneStream::WatchDeadline(absl::Time deadline) {
 void LaneStream::OnAlarm(bool /*ok*/) {
   std::shared_ptr<LaneStream> self;
   std::vector<CallPtr> expired;
+  bool stuck = false;
   {
     MutexLock lock(&mutex_);
     self = EndOperation();
@@ -401,8 +382,9 @@ void LaneStream::OnAlarm(bool /*ok*/) {
       }
     }
     WatchDeadline(next);
+    stuck = BecameStuck();
   }
-  Advance();
+  stuck ? context_.TryCancel() : Advance();
   Tell(expired);
 }
 

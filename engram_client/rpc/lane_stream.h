@@ -26,9 +26,9 @@
 
 namespace engram {
 
-// One GatherStream from its first message to its end. It is opened by the first
-// gather; once it is closed (broken, ended by the server, cancelled) it takes
-// no more, and its gathers end with its status.
+// One GatherStream from its first message to its end. It is opened by Open or
+// the first gather; once it is closed (broken, ended by the server, cancelled)
+// it takes no more, and its gathers end with its status.
 //
 // At most one write and one read are under way. A thread that has read a
 // message finds the place of its rows, starts the next read and only then
@@ -43,6 +43,10 @@ class LaneStream final : public std::enable_shared_from_this<LaneStream> {
   static constexpr size_t kMaxInFlight = 32;
   // Gathers beyond it are OVERLOADED.
   static constexpr size_t kMaxWaiting = 16384;
+  // Gathers that were cancelled and of which the server has not said yet that
+  // it knows. Beyond that it hangs: the stream is broken off, so that there is
+  // an end to what waits for the server when it goes on.
+  static constexpr size_t kMaxAbandoned = 4 * kMaxInFlight;
 
   // `token` is dropped when all of the stream is gone; the others must outlive
   // it.
@@ -52,8 +56,10 @@ class LaneStream final : public std::enable_shared_from_this<LaneStream> {
   LaneStream(const LaneStream&) = delete;
   LaneStream& operator=(const LaneStream&) = delete;
 
-  // False: it is closed, and nothing has happened.
+  // False for both: it is closed, and nothing has happened.
   bool Add(const std::shared_ptr<LaneCall>& call);
+  // Connects, so that the first gather need not; not more than once.
+  bool Open();
   // The gather ends with CANCELLED, soon, unless it has ended.
   void Cancel(const std::shared_ptr<LaneCall>& call);
   // All gathers end with CANCELLED, soon.
@@ -99,6 +105,8 @@ class LaneStream final : public std::enable_shared_from_this<LaneStream> {
   // End, and the server hears of it.
   bool Abandon(const CallPtr& call, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The caller then cancels the stream.
+  bool BecameStuck() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waiting and in flight.
   std::vector<CallPtr> OpenCalls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of all; returns those that can be told.
@@ -130,7 +138,8 @@ class LaneStream final : public std::enable_shared_from_this<LaneStream> {
   Mutex mutex_;
   std::deque<CallPtr> waiting_ ABSL_GUARDED_BY(mutex_);
   std::vector<CallPtr> in_flight_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> cancels_ ABSL_GUARDED_BY(mutex_);  // to be sent
+  std::deque<uint64_t> cancels_ ABSL_GUARDED_BY(mutex_);     // to be sent
+  std::vector<uint64_t> abandoned_ ABSL_GUARDED_BY(mutex_);  // not ended there
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

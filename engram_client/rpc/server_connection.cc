@@ -98,6 +98,7 @@ void ServerConnection::OnTable(absl::StatusOr<v1::GetTableResponse> response) {
   }
   environment_.on_answer(index_);
   if (status.ok()) {
+    environment_.transport->WarmUp();
     StartWatch();
   } else {
     TryAgainLater(status);

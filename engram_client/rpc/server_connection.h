@@ -20,9 +20,10 @@
 namespace engram {
 
 // Keeps one server address known: asks what the server is, has its identity
-// admitted, keeps its WatchPartitions open and announces what it holds to the
-// routing table. Whatever ends this withdraws the server and starts again
-// after a backoff. A restarted server is simply admitted again.
+// admitted, connects what gathers use, keeps its WatchPartitions open and
+// announces what it holds to the routing table. Whatever ends this withdraws
+// the server and starts again after a backoff. A restarted server is simply
+// admitted again.
 //
 // Thread safety: all methods may be called concurrently.
 class ServerConnection {

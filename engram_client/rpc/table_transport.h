@@ -76,6 +76,10 @@ class TableTransport {
   virtual std::shared_ptr<TransportCall> WatchPartitions(WatchEvent on_message,
                                                          StatusDone done) = 0;
 
+  // Connects what gathers use, so that the first of them need not. Never waits;
+  // tells no errors, the gathers will.
+  virtual void WarmUp() = 0;
+
   // One gather. On OK, `sink` has had exactly reply_bytes, and version, size
   // and (where asked for) checksum of the reply were right: DATA_LOSS where
   // they were not. On an error it may have had some bytes. Errors carry the

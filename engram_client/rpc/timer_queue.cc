@@ -1,5 +1,6 @@
 #include "engram_client/rpc/timer_queue.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -17,12 +18,19 @@ TimerQueue::~TimerQueue() { Stop(); }
 
 TimerQueue::Timer TimerQueue::Schedule(absl::Time when, Task task) {
   const absl::Duration delay = when - wall_clock_();
-  const absl::Time steady_when = SteadyNow() + delay;
+  return ScheduleSteady(SteadyNow() + delay, std::move(task));
+}
+
+TimerQueue::Timer TimerQueue::ScheduleSteady(absl::Time when, Task task) {
   MutexLock lock(&mutex_);
   if (stopping_) return {};
-  const Timer timer{steady_when, ++last_sequence_};
+  const Timer timer{when, ++last_sequence_};
   tasks_.emplace(timer, std::move(task));
-  if (steady_when < sleeps_until_) changed_.NotifyOne();
+  const absl::Duration delay = when - SteadyNow();
+  if (delay >= kShortestPolled && delay <= kLongestPolled) {
+    shortest_delay_ = std::min(shortest_delay_, delay);
+  }
+  if (when < sleeps_until_) changed_.NotifyOne();
   return timer;
 }
 
@@ -52,17 +60,9 @@ void TimerQueue::Run() {
     Task task;
     {
       MutexLock lock(&mutex_);
-      while (!stopping_) {
-        const absl::Duration left =
-            tasks_.empty() ? absl::InfiniteDuration()
-                           : tasks_.begin()->first.when - SteadyNow();
-        if (left <= absl::ZeroDuration()) break;
-        // Timers that are cancelled do not wake the thread, nor do later ones:
-        // with a timer for each gather it would hardly sleep.
-        sleeps_until_ = tasks_.empty() ? absl::InfiniteFuture()
-                                       : tasks_.begin()->first.when;
-        changed_.WaitFor(&mutex_, left);
-        sleeps_until_ = absl::InfinitePast();
+      while (!stopping_ &&
+             (tasks_.empty() || tasks_.begin()->first.when > SteadyNow())) {
+        Sleep();
       }
       if (stopping_) return;
       task = std::move(tasks_.begin()->second);
@@ -70,6 +70,24 @@ void TimerQueue::Run() {
     }
     task();
   }
+}
+
+void TimerQueue::Sleep() {
+  // Somewhat less than the delay, since delays differ.
+  const absl::Duration wanted = shortest_delay_ * 0.75;
+  poll_period_ = std::min(poll_period_, wanted);
+  if (++polls_ >= kPolls) {
+    polls_ = 0;
+    poll_period_ = wanted;
+    shortest_delay_ = absl::InfiniteDuration();
+  }
+  const absl::Time now = SteadyNow();
+  sleeps_until_ = now + poll_period_;
+  if (!tasks_.empty()) {
+    sleeps_until_ = std::min(sleeps_until_, tasks_.begin()->first.when);
+  }
+  changed_.WaitFor(&mutex_, sleeps_until_ - now);
+  sleeps_until_ = absl::InfinitePast();
 }
 
 }  // namespace engram

@@ -15,10 +15,15 @@ namespace engram {
 // Time on the steady clock, which starts anywhere and which nobody sets.
 absl::Time SteadyNow();
 
-// One thread that runs tasks at their time: deadlines, retries, reconnects,
-// and callbacks that must not run on a caller's thread. Tasks must not block.
-// A time is turned into a delay when it is scheduled: from then on, setting
-// the wall clock moves no task.
+// One thread that runs tasks at their time: deadlines, hedges, retries,
+// reconnects, and callbacks that must not run on a caller's thread. Tasks must
+// not block. A time is turned into a delay when it is scheduled: from then on,
+// setting the wall clock moves no task.
+//
+// Nearly all timers are cancelled, since nearly all gathers end in time. To
+// wake the thread for each would cost more than the rest of it: so while short
+// timers come one after another, it wakes up by itself as often as the shortest
+// of them asks for, and finds the others before they are due.
 //
 // Thread safety: all methods may be called concurrently. A task keeps alive
 // what it uses: Cancel and Stop do not wait for one that runs (Stop joins).
@@ -44,6 +49,8 @@ class TimerQueue {
 
   // After Stop the task is dropped.
   Timer Schedule(absl::Time when, Task task);
+  // `when`: on the steady clock.
+  Timer ScheduleSteady(absl::Time when, Task task);
   // Before all that is scheduled, in the order posted.
   void Post(Task task) { Schedule(absl::InfinitePast(), std::move(task)); }
   // Drops the task unless it has started.
@@ -57,7 +64,16 @@ class TimerQueue {
   void Stop();
 
  private:
+  // Polling stops when there were so many polls and nothing was scheduled, and
+  // its period is chosen anew.
+  static constexpr uint32_t kPolls = 8;
+  // Delays that polls can serve.
+  static constexpr absl::Duration kShortestPolled = absl::Microseconds(500);
+  static constexpr absl::Duration kLongestPolled = absl::Milliseconds(100);
+
   void Run();
+  // Until the first task, a poll or a change.
+  void Sleep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Time (*const wall_clock_)();
   Mutex mutex_;
@@ -67,6 +83,12 @@ class TimerQueue {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // When the thread wakes up by itself; the past while it is awake.
   absl::Time sleeps_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration poll_period_ ABSL_GUARDED_BY(mutex_) =
+      absl::InfiniteDuration();
+  // Since the period was chosen.
+  absl::Duration shortest_delay_ ABSL_GUARDED_BY(mutex_) =
+      absl::InfiniteDuration();
+  uint32_t polls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };
 

@@ -105,11 +105,12 @@ class GrpcFakeService final : public v1::TableService::Service {
     Mutex writing;
     v1::GatherStreamRequest request;
     while (stream->Read(&request)) {
-      auto& gather = gathers[request.call_id()];
       if (request.has_cancel()) {
-        if (gather != nullptr) gather->cancelled = true;
+        const auto cancelled = gathers.find(request.call_id());
+        if (cancelled != gathers.end()) cancelled->second->cancelled = true;
         continue;
       }
+      auto& gather = gathers[request.call_id()];
       gather = std::make_shared<Gather>();
       gather->request = request;
       threads.emplace_back([this, gather, stream, &writing] {

@@ -19,7 +19,8 @@ class RoutePolicyTest : public ::testing::Test {
  protected:
   std::vector<ServerIndex> Route(const std::vector<RouteItem>& items) {
     std::vector<ServerIndex> servers(items.size());
-    policy_.Route(*table_.snapshot(), items, absl::MakeSpan(servers));
+    policy_.Route(*table_.snapshot(), items, RouteContext(),
+                  absl::MakeSpan(servers));
     return servers;
   }
   void SetLoad(ServerIndex server, int64_t rows) {
@@ -104,6 +105,40 @@ TEST_F(RoutePolicyTest, TheAvoidedServerIsTakenOnlyAlone) {
     EXPECT_THAT(Route({{0, 0, 5, 0}, {0, 1, 5, 0}, {0, 2, 5, 0}, {0, 2, 5, 2}}),
                 ElementsAre(0, 1, 2, 0));
   }
+}
+
+TEST_F(RoutePolicyTest, ShunnedServersComeAfterDrainingOnesBeforeTheAvoided) {
+  table_.Announce(0, RouteOf("a", 4, {0, 1, 2, 3}));
+  table_.Announce(1, RouteOf("b", 4, {1, 3}));
+  table_.Announce(2, RouteOf("c", 4, {2, 3}, /*draining=*/true));
+  SetLoad(1, 100000);
+  const bool shunned[] = {true, false, false};
+  std::vector<ServerIndex> servers(6);
+  for (int i = 0; i < 4; ++i) {
+    policy_.Route(*table_.snapshot(),
+                  {{{0, 0, 5},       // only there
+                    {0, 1, 5},       // another is ready
+                    {0, 2, 5},       // another drains
+                    {0, 3, 5},       // one of each
+                    {0, 1, 5, 1},    // the other has failed
+                    {0, 0, 5, 0}}},  // the only one has failed
+                  {.now = absl::Time(), .shunned = shunned},
+                  absl::MakeSpan(servers));
+    EXPECT_THAT(servers, ElementsAre(0, 1, 2, 1, 0, 0));
+  }
+}
+
+TEST_F(RoutePolicyTest, AmongShunnedServersTheLoadDecides) {
+  table_.Announce(0, RouteOf("a", 2, {0, 1}));
+  table_.Announce(1, RouteOf("b", 2, {0, 1}));
+  table_.Announce(2, RouteOf("c", 2, {1}));
+  SetLoad(0, 1000);
+  const bool shunned[] = {true, true, true};
+  std::vector<ServerIndex> servers(2);
+  policy_.Route(*table_.snapshot(), Partitions(2, 5),
+                {.now = absl::Time(), .shunned = shunned},
+                absl::MakeSpan(servers));
+  EXPECT_THAT(servers, ElementsAre(1, 1));
 }
 
 }  // namespace

@@ -105,5 +105,15 @@ TEST(RoutingTableTest, ReadersAndWritersMayMeet) {
   EXPECT_EQ(changes, 4 * (200 + 67));
 }
 
+TEST(RoutingTableTest, SaysWhetherThereIsAChoice) {
+  RoutingTable table(3, [] {});
+  EXPECT_FALSE(table.snapshot()->has_choice());
+  table.Announce(0, RouteOf("a", 3, {0, 1}));
+  table.Announce(1, RouteOf("b", 3, {2}));
+  EXPECT_FALSE(table.snapshot()->has_choice());
+  table.Announce(2, RouteOf("c", 3, {1}, /*draining=*/true));
+  EXPECT_TRUE(table.snapshot()->has_choice());
+}
+
 }  // namespace
 }  // namespace engram

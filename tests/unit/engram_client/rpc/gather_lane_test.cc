@@ -156,6 +156,91 @@ TEST_F(GatherLaneTest, WhatComesAfterACancelIsDropped) {
   EXPECT_EQ(gather.text(), text);
 }
 
+TEST_F(GatherLaneTest, AWarmLaneHasItsStream) {
+  Serve([this](Stream& stream) {
+    // The message that opens it is of no gather.
+    const v1::GatherStreamRequest open = stream.Read();
+    EXPECT_TRUE(open.has_cancel());
+    arrived_.Notify();
+    const v1::GatherStreamRequest gather = stream.Read();
+    EXPECT_TRUE(gather.has_gather());
+    EXPECT_NE(gather.call_id(), open.call_id());
+    stream.WriteLastPiece(gather.call_id(), "abcd");
+    stream.ReadToTheEnd();
+    return grpc::Status::OK;
+  });
+  lane_->WarmUp();
+  lane_->WarmUp();
+  arrived_.Wait();
+  EXPECT_TRUE(StartedGather(*lane_).Wait().ok());
+  lane_->WarmUp();
+  EXPECT_EQ(service_->streams(), 1);
+}
+
+TEST_F(GatherLaneTest, WarmsUpAgainOnceItsStreamHasEnded) {
+  Serve([this](Stream& stream) {
+    stream.Read();
+    if (stream.number() == 1) return grpc::Status::OK;
+    arrived_.Notify();
+    stream.ReadToTheEnd();
+    return grpc::Status::OK;
+  });
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  while (!arrived_.HasBeenNotified() && absl::Now() < give_up) {
+    lane_->WarmUp();
+  }
+  EXPECT_TRUE(arrived_.HasBeenNotified());
+}
+
+// As a server that is stopped.
+TEST_F(GatherLaneTest, AStreamOnWhichCancelsAreNotAnsweredIsLeft) {
+  Serve([this](Stream& stream) {
+    if (stream.number() == 1) {
+      released_.Wait();
+      stream.ReadToTheEnd();
+    } else {
+      stream.WriteLastPiece(stream.Read().call_id(), "abcd");
+      stream.ReadToTheEnd();
+    }
+    return grpc::Status::OK;
+  });
+  const StartedGather other(*lane_);
+  // One that is cancelled before it is sent does not count.
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  while (!other.done() && absl::Now() < give_up) {
+    StartedGather gather(*lane_);
+    gather.Cancel();
+    EXPECT_FALSE(gather.Wait().ok());
+  }
+  EXPECT_TRUE(absl::IsUnavailable(other.Wait())) << other.Wait();
+  const StartedGather next(*lane_);
+  EXPECT_TRUE(next.Wait().ok()) << next.Wait();
+  EXPECT_EQ(service_->streams(), 2);
+  released_.Notify();
+}
+
+TEST_F(GatherLaneTest, CancelsThatAreAnsweredDoNotAddUp) {
+  Serve([](Stream& stream) {
+    v1::GatherStreamRequest request;
+    while (stream.Read(&request)) {
+      if (!request.has_cancel()) continue;
+      v1::GatherStreamResponse error;
+      error.set_call_id(request.call_id());
+      *error.mutable_error() = ToRpcStatusProto(absl::CancelledError(""));
+      stream.Write(error);
+      stream.WriteLastPiece(request.call_id() + 1, "abcd");
+    }
+    return grpc::Status::OK;
+  });
+  for (size_t i = 0; i < 2 * LaneStream::kMaxAbandoned; ++i) {
+    StartedGather cancelled(*lane_);
+    const StartedGather answered(*lane_);
+    cancelled.Cancel();
+    EXPECT_TRUE(answered.Wait().ok()) << answered.Wait();
+  }
+  EXPECT_EQ(service_->streams(), 1);
+}
+
 TEST_F(GatherLaneTest, AFewAreInFlightAndTheOthersWaitTheirTurn) {
   static constexpr size_t kGathers = 200;
   Serve([this](Stream& stream) {

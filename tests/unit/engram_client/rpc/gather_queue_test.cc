@@ -163,6 +163,51 @@ TEST_F(GatherQueueTest, RoutingCountsByTheTablesLayers) {
   EXPECT_EQ(calls[1].segments[0].part.layer_index, 0u);
 }
 
+class PlanAroundTest : public GatherQueueTest {
+ protected:
+  std::vector<PlannedCall> PlanAround(std::vector<GatherSegment> segments) {
+    return QueueOf(/*max_rows_per_call=*/10)
+        .PlanAround(0, std::move(segments), *table_.snapshot(), policy_, now_);
+  }
+  static std::vector<GatherSegment> Two(GatherSegment a, GatherSegment b) {
+    std::vector<GatherSegment> segments;
+    segments.push_back(std::move(a));
+    segments.push_back(std::move(b));
+    return segments;
+  }
+};
+
+TEST_F(PlanAroundTest, AllRowsAtOtherServers) {
+  table_.Announce(0, RouteOf("a", 2, {0, 1}));
+  table_.Announce(1, RouteOf("b", 2, {0, 1}));
+  const auto calls = PlanAround(Two(Segment(0, 4), Segment(1, 6)));
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].server, 1u);
+  EXPECT_EQ(calls[0].rows, 10u);
+  EXPECT_EQ(Load(1), 10);
+}
+
+TEST_F(PlanAroundTest, NoneWhereOneIsNowhereElse) {
+  table_.Announce(0, RouteOf("a", 2, {0, 1}));
+  table_.Announce(1, RouteOf("b", 2, {0}));
+  EXPECT_TRUE(PlanAround(Two(Segment(0, 4), Segment(1, 6))).empty());
+  EXPECT_EQ(Load(1), 0);
+}
+
+TEST_F(PlanAroundTest, NoneAtAServerThatHasJustFailedThem) {
+  table_.Announce(0, RouteOf("a", 1, {0}));
+  table_.Announce(1, RouteOf("b", 1, {0}));
+  const Setbacks failed{.avoid = 1,
+                        .avoid_until = now_ + absl::Milliseconds(1)};
+  EXPECT_TRUE(PlanAround(Two(Segment(0, 4), Segment(0, 4, failed))).empty());
+}
+
+TEST_F(PlanAroundTest, NothingIsCut) {
+  table_.Announce(0, RouteOf("a", 2, {0, 1}));
+  table_.Announce(1, RouteOf("b", 2, {0, 1}));
+  EXPECT_TRUE(PlanAround(Two(Segment(0, 4), Segment(1, 7))).empty());
+}
+
 class LineTest : public GatherQueueTest {
  protected:
   // Two calls are in line at server 0, the only one.

@@ -61,42 +61,77 @@ TEST(CutIntoCallsTest, EveryRowOnceInOrderAndCallsOfEqualSize) {
 
 TEST(CutIntoCallsTest, EachPieceHasTheSetbacksOfItsOwn) {
   std::vector<GatherSegment> segments = Segments({Part(0, 0, 8)});
-  NoteFailure(segments[0], 2, absl::UnavailableError(""), absl::UnixEpoch());
+  NoteFailure(segments[0], {2, absl::UnavailableError(""), absl::UnixEpoch()});
   auto calls = CutIntoCalls(std::move(segments), 4);
   ASSERT_EQ(calls.size(), 2u);
-  NoteFailure(calls[0][0], 2, absl::UnavailableError(""), absl::UnixEpoch());
+  NoteFailure(calls[0][0], {2, absl::UnavailableError(""), absl::UnixEpoch()});
   EXPECT_EQ(calls[0][0].setbacks->failures, 2u);
   EXPECT_EQ(calls[1][0].setbacks->failures, 1u);
 }
 
 TEST(MayTryAgainTest, OnlyWhatAnotherServerOrTimeCanMend) {
-  EXPECT_TRUE(MayTryAgain(absl::UnavailableError("")));
-  EXPECT_TRUE(MayTryAgain(absl::CancelledError("")));
-  EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kOverloaded, "")));
-  EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kDraining, "")));
-  EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kNotReady, "")));
-  EXPECT_TRUE(MayTryAgain(PartitionNotHereError("a", {}, {})));
-  EXPECT_TRUE(MayTryAgain(MakeError(ErrorReason::kWrongTable, "")));
-  EXPECT_FALSE(MayTryAgain(MakeError(ErrorReason::kTooLarge, "")));
-  EXPECT_FALSE(MayTryAgain(absl::DataLossError("")));
-  EXPECT_FALSE(MayTryAgain(absl::DeadlineExceededError("")));
-  EXPECT_FALSE(MayTryAgain(absl::ResourceExhaustedError("a message too big")));
+  for (const absl::Status& status :
+       {absl::UnavailableError(""), absl::CancelledError(""),
+        MakeError(ErrorReason::kOverloaded, ""),
+        MakeError(ErrorReason::kDraining, ""),
+        MakeError(ErrorReason::kNotReady, ""),
+        PartitionNotHereError("a", {}, {}),
+        MakeError(ErrorReason::kWrongTable, "")}) {
+    EXPECT_EQ(MayTryAgain(status), TryAgain::kAlways) << status;
+  }
+  for (const absl::Status& status :
+       {MakeError(ErrorReason::kTooLarge, ""), absl::DeadlineExceededError(""),
+        absl::UnimplementedError(""), absl::PermissionDeniedError(""),
+        absl::ResourceExhaustedError("a message too big")}) {
+    EXPECT_EQ(MayTryAgain(status), TryAgain::kNever) << status;
+  }
+}
+
+TEST(MayTryAgainTest, AFewTimesAfterAFault) {
+  for (const absl::Status& status :
+       {absl::DataLossError(""), absl::InternalError(""),
+        absl::UnknownError(""), absl::InvalidArgumentError(""),
+        MakeError(ErrorReason::kRowOutOfRange, ""),
+        MakeError(ErrorReason::kUnknownLayer, "")}) {
+    EXPECT_EQ(MayTryAgain(status), TryAgain::kAfterFault) << status;
+    GatherSegment segment{.part = Part(0, 0, 1)};
+    NoteFailure(segment, {2, status, absl::UnixEpoch()});
+    EXPECT_EQ(segment.setbacks->faults, 1u);
+  }
+  GatherSegment segment{.part = Part(0, 0, 1)};
+  NoteFailure(segment, {2, absl::UnavailableError(""), absl::UnixEpoch()});
+  EXPECT_EQ(segment.setbacks->faults, 0u);
+}
+
+TEST(NeedsTokenTest, NotForWhatOnlyCorrectsTheRouting) {
+  EXPECT_FALSE(NeedsToken(PartitionNotHereError("a", {}, {})));
+  EXPECT_FALSE(NeedsToken(MakeError(ErrorReason::kDraining, "")));
+  EXPECT_TRUE(NeedsToken(MakeError(ErrorReason::kOverloaded, "")));
+  EXPECT_TRUE(NeedsToken(absl::UnavailableError("")));
 }
 
 TEST(NoteFailureTest, TheFirstFailureMayGoElsewhereAtOnce) {
   const absl::Time now = absl::FromUnixSeconds(1000);
   GatherSegment segment{.part = Part(0, 0, 1)};
-  NoteFailure(segment, 2, absl::UnavailableError(""), now);
+  NoteFailure(segment, {2, absl::UnavailableError(""), now});
   EXPECT_EQ(segment.setbacks->avoid, 2u);
   EXPECT_GT(segment.setbacks->avoid_until, now);
   EXPECT_LE(segment.setbacks->hold_until, now);
+}
+
+TEST(NoteFailureTest, WithoutATokenTheFirstWaitsToo) {
+  const absl::Time now = absl::FromUnixSeconds(1000);
+  GatherSegment segment{.part = Part(0, 0, 1)};
+  NoteFailure(segment, {2, absl::UnavailableError(""), now, RetryPace::kHeld});
+  EXPECT_GE(segment.setbacks->hold_until, now + absl::Milliseconds(5));
+  EXPECT_LE(segment.setbacks->hold_until, now + absl::Milliseconds(10));
 }
 
 TEST(NoteFailureTest, DelaysGrowAndStayBounded) {
   const absl::Time now = absl::FromUnixSeconds(1000);
   GatherSegment segment{.part = Part(0, 0, 1)};
   for (int i = 0; i < 100; ++i) {
-    NoteFailure(segment, 2, absl::UnavailableError(""), now);
+    NoteFailure(segment, {2, absl::UnavailableError(""), now});
   }
   EXPECT_GE(segment.setbacks->hold_until, now + absl::Milliseconds(250));
   EXPECT_LE(segment.setbacks->hold_until, now + absl::Milliseconds(500));
@@ -105,10 +140,11 @@ TEST(NoteFailureTest, DelaysGrowAndStayBounded) {
 TEST(NoteFailureTest, AnOverloadedServerIsObeyed) {
   const absl::Time now = absl::FromUnixSeconds(1000);
   GatherSegment segment{.part = Part(0, 0, 1)};
-  NoteFailure(segment, 2,
-              WithRetryAfter(MakeError(ErrorReason::kOverloaded, "full"),
-                             absl::Milliseconds(70)),
-              now);
+  NoteFailure(segment,
+              {2,
+               WithRetryAfter(MakeError(ErrorReason::kOverloaded, "full"),
+                              absl::Milliseconds(70)),
+               now});
   EXPECT_EQ(segment.setbacks->avoid, 2u);
   EXPECT_EQ(segment.setbacks->avoid_until, now + absl::Milliseconds(70));
   EXPECT_LE(segment.setbacks->hold_until, now);
@@ -121,12 +157,13 @@ TEST(NoteFailureTest, WhereTwoAreOverloadedBothAreObeyed) {
                           retry_after);
   };
   GatherSegment segment{.part = Part(0, 0, 1)};
-  NoteFailure(segment, 2, overloaded(absl::Seconds(7)), now);
-  NoteFailure(segment, 4, overloaded(absl::Seconds(3)), now);
+  NoteFailure(segment, {2, overloaded(absl::Seconds(7)), now});
+  NoteFailure(segment, {4, overloaded(absl::Seconds(3)), now});
   EXPECT_EQ(segment.setbacks->hold_until, now + absl::Seconds(3));
   EXPECT_EQ(segment.setbacks->avoid, 2u);
   EXPECT_EQ(segment.setbacks->avoid_until, now + absl::Seconds(7));
-  NoteFailure(segment, 4, overloaded(absl::Seconds(9)), now + absl::Seconds(3));
+  NoteFailure(segment,
+              {4, overloaded(absl::Seconds(9)), now + absl::Seconds(3)});
   EXPECT_EQ(segment.setbacks->hold_until, now + absl::Seconds(7));
   EXPECT_EQ(segment.setbacks->avoid, 4u);
   EXPECT_EQ(segment.setbacks->avoid_until, now + absl::Seconds(12));
@@ -135,10 +172,11 @@ TEST(NoteFailureTest, WhereTwoAreOverloadedBothAreObeyed) {
 TEST(NotePassedOverTest, IsNoFailure) {
   const absl::Time now = absl::FromUnixSeconds(1000);
   GatherSegment segment{.part = Part(0, 0, 1)};
-  NotePassedOver(segment, 2,
-                 WithRetryAfter(MakeError(ErrorReason::kOverloaded, "full"),
-                                absl::Milliseconds(70)),
-                 now);
+  NotePassedOver(segment,
+                 {2,
+                  WithRetryAfter(MakeError(ErrorReason::kOverloaded, "full"),
+                                 absl::Milliseconds(70)),
+                  now});
   EXPECT_EQ(segment.setbacks->failures, 0u);
   EXPECT_EQ(segment.setbacks->avoid, 2u);
   EXPECT_EQ(segment.setbacks->avoid_until, now + absl::Milliseconds(70));

@@ -80,6 +80,16 @@ TEST_F(ServerConnectionTest, AnnouncesSnapshotAndChanges) {
   EXPECT_EQ(state.error, "");
 }
 
+TEST_F(ServerConnectionTest, ConnectsWhatGathersUseEachTimeTheServerComes) {
+  server_.HoldAll();
+  connection_.Start();
+  ASSERT_TRUE(Eventually([&] { return Holds(0, 0); }));
+  EXPECT_EQ(server_.warm_ups(), 1u);
+  server_.Restart(/*instance_id=*/99);
+  ASSERT_TRUE(
+      Eventually([&] { return server_.warm_ups() == 2 && Holds(0, 0); }));
+}
+
 TEST_F(ServerConnectionTest, TellsThatTheServerDrains) {
   server_.Add(LayerId{1}, {3});
   connection_.Start();

@@ -58,6 +58,28 @@ TEST(TimerQueueTest, CancelledTasksDoNotRun) {
   EXPECT_FALSE(ran);
 }
 
+// The thread finds it at one of its polls, or is woken: in time either way.
+TEST(TimerQueueTest, ShortTimersAmongManyThatAreCancelledAreInTime) {
+  TimerQueue timers;
+  for (int i = 0; i < 200; ++i) {
+    const absl::Duration delay = absl::Microseconds(300 * (1 + i % 10));
+    const absl::Time when = SteadyNow() + delay;
+    const auto cancelled =
+        timers.ScheduleSteady(when, [] { ADD_FAILURE() << "not cancelled"; });
+    timers.Cancel(cancelled);
+    if (i % 20 != 0) continue;
+    Notification done;
+    absl::Time ran;
+    timers.ScheduleSteady(when, [&] {
+      ran = SteadyNow();
+      done.Notify();
+    });
+    done.Wait();
+    EXPECT_GE(ran, when);
+    EXPECT_LT(ran, when + absl::Seconds(5));  // the machine may be busy
+  }
+}
+
 TEST(TimerQueueTest, KnowsItsThread) {
   TimerQueue timers;
   Notification done;

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
-#include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,65 +13,12 @@
 #include "core/base/check.h"
 #include "engram_client/rpc/fake_table_server.h"
 #include "engram_client/table_client_impl.h"
+#include "tests/unit/engram_client/gather_buffers.h"
 
 namespace engram {
 
 inline absl::Time In(absl::Duration time) { return absl::Now() + time; }
 inline absl::Time Later() { return In(absl::Seconds(60)); }
-
-// Row ids of both layers and the buffers for their rows, poisoned.
-struct GatherBuffers {
-  explicit GatherBuffers(std::vector<RowId> one,
-                         std::vector<RowId> fourteen = {})
-      : ids{std::move(one), std::move(fourteen)} {
-    for (size_t i = 0; i < 2; ++i) {
-      out[i].assign(ids[i].size() * FakeTable::kRowBytes, std::byte{0xEE});
-    }
-  }
-
-  static GatherBuffers Random(size_t rows, uint32_t seed) {
-    std::mt19937 random(seed);
-    std::vector<RowId> ids[2];
-    for (auto& layer : ids) {
-      for (size_t i = 0; i < rows; ++i) layer.push_back(random() % 1000);
-    }
-    return GatherBuffers(ids[0], ids[1]);
-  }
-
-  std::vector<LayerGather> Layers() {
-    return {{LayerId{1}, ids[0], absl::MakeSpan(out[0])},
-            {LayerId{14}, ids[1], absl::MakeSpan(out[1])}};
-  }
-
-  void Poison() {
-    for (auto& layer : out) layer.assign(layer.size(), std::byte{0xEE});
-  }
-  bool Poisoned() const {
-    for (const auto& layer : out) {
-      for (const std::byte b : layer) {
-        if (b != std::byte{0xEE}) return false;
-      }
-    }
-    return true;
-  }
-  bool Right() const {
-    std::byte want[FakeTable::kRowBytes];
-    for (size_t layer = 0; layer < 2; ++layer) {
-      for (size_t i = 0; i < ids[layer].size(); ++i) {
-        FakeTable::WriteRow(LayerId{layer == 0 ? 1U : 14U}, ids[layer][i],
-                            want);
-        if (memcmp(want, out[layer].data() + i * sizeof(want), sizeof(want)) !=
-            0) {
-          return false;
-        }
-      }
-    }
-    return true;
-  }
-
-  std::vector<RowId> ids[2];
-  std::vector<std::byte> out[2];
-};
 
 // Fake servers s0, s1, ... at addresses fake:1, fake:2, ... and a client.
 class FakeCluster : public ::testing::Test {

@@ -131,15 +131,30 @@ TEST_F(RetryTest, CallsInLineLeaveAServerThatDrains) {
 }
 
 TEST_F(RetryTest, AnotherErrorEndsTheGatherAndSaysWhere) {
-  ConnectToTwoThatFail(1, absl::DataLossError("rotten"));
+  ConnectToTwoThatFail(1, absl::PermissionDeniedError("rotten"));
   GatherBuffers buffers({}, {40, 999});
   const absl::Status status = client_->Gather(buffers.Layers(), Later());
-  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_TRUE(absl::IsPermissionDenied(status));
   EXPECT_THAT(
       std::string(status.message()),
       AllOf(HasSubstr("table table-a"),
             HasSubstr("layer 14 partition 2 and 1 more"), HasSubstr("server s"),
             HasSubstr("at fake:"), HasSubstr("rotten")));
+}
+
+TEST_F(RetryTest, AFaultOfOneServerIsMendedByAnother) {
+  for (const absl::Status& status :
+       {absl::DataLossError("bits"), absl::InternalError("bug"),
+        absl::UnknownError("?"), MakeError(ErrorReason::kRowOutOfRange, "?")}) {
+    client_.reset();
+    servers_.clear();
+    addresses_.clear();
+    ConnectToTwoThatFail(1, status);
+    GatherBuffers buffers({1, 2});
+    EXPECT_TRUE(client_->Gather(buffers.Layers(), Later()).ok()) << status;
+    EXPECT_TRUE(buffers.Right());
+    EXPECT_EQ(client_->stats().retries, 1u);
+  }
 }
 
 TEST_F(RetryTest, OneFailedCallEndsTheOthers) {

@@ -1,0 +1,154 @@
+#include "engram_client/rpc/call_monitor.h"
+
+#include <numeric>
+#include <optional>
+
+#include "core/wire/error_detail.h"
+
+namespace engram {
+namespace {
+
+uint64_t Count(const prometheus::Counter& counter) {
+  return static_cast<uint64_t>(counter.Value());
+}
+
+}  // namespace
+
+CallOutcome OutcomeOf(const absl::Status& status) {
+  switch (ReasonOf(status)) {
+    case ErrorReason::kNone:
+      break;
+    case ErrorReason::kRowOutOfRange:
+    case ErrorReason::kUnknownLayer:
+      return CallOutcome::kFailed;
+    default:
+      return CallOutcome::kRefused;
+  }
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return CallOutcome::kAnswered;
+    case absl::StatusCode::kDataLoss:
+      return CallOutcome::kCorrupt;
+    case absl::StatusCode::kDeadlineExceeded:
+      return CallOutcome::kTimedOut;
+    case absl::StatusCode::kCancelled:  // the server stops
+    case absl::StatusCode::kResourceExhausted:
+      return CallOutcome::kRefused;
+    default:
+      return CallOutcome::kFailed;
+  }
+}
+
+CallMonitor::CallMonitor(size_t server_count, const Options& options)
+    : registry_(options.registry != nullptr
+                    ? options.registry
+                    : std::make_shared<prometheus::Registry>()),
+      metrics_(*registry_),
+      // Buffers may outlive the monitor.
+      buffers_(std::make_shared<HedgeBuffers>(
+          options.max_hedge_buffer_bytes,
+          std::shared_ptr<prometheus::Gauge>(registry_,
+                                             &metrics_.hedge_bytes))),
+      times_(options.times),
+      health_(server_count, options.health),
+      budget_(options.budget) {
+  metrics_.budget_limit.Set(budget_.burst());
+  metrics_.budget_tokens.Set(budget_.tokens());
+  metrics_.hedge_limit_bytes.Set(static_cast<double>(buffers_->max_bytes()));
+}
+
+void CallMonitor::CallStarted(CallKind kind) {
+  metrics_.started(kind).Increment();
+  if (kind != CallKind::kFirst) return;
+  const uint32_t before = budget_.tokens();
+  budget_.OnFirstCall();
+  const uint32_t after = budget_.tokens();
+  if (after != before) metrics_.budget_tokens.Set(after);
+}
+
+void CallMonitor::CallEnded(const EndedCall& call, absl::Time now) {
+  metrics_.ended(call.outcome).Increment();
+  const bool answered = call.outcome == CallOutcome::kAnswered;
+  if (answered) metrics_.CallTook(call.rows, call.time);
+  const absl::Duration usual = times_.Usual(call.rows, now);
+  const double slowness =
+      usual > absl::ZeroDuration() ? absl::FDivDuration(call.time, usual) : 0;
+  // A beaten call takes at least as long as it ran. What servers take that are
+  // not well is not what a call may take.
+  if ((answered || call.outcome == CallOutcome::kBeaten) &&
+      health_.IsWell(call.server)) {
+    times_.Record(call.rows, call.time, now);
+  }
+  NoteHealth(call.server, call.outcome, slowness, now);
+}
+
+void CallMonitor::CallOverdue(ServerIndex server, absl::Time now) {
+  metrics_.overdue_calls.Increment();
+  NoteHealth(server, CallOutcome::kOverdue, 0, now);
+}
+
+void CallMonitor::NoteHealth(ServerIndex server, CallOutcome outcome,
+                             double slowness, absl::Time now) {
+  const bool all_well = health_.all_well();
+  const std::optional<ServerHealth::Reason> ejected =
+      health_.CallEnded(server, outcome, slowness, now);
+  if (ejected.has_value()) metrics_.ejections(*ejected).Increment();
+  if (!all_well || ejected.has_value()) {
+    metrics_.servers_unwell.Set(static_cast<double>(health_.unwell()));
+  }
+}
+
+bool CallMonitor::MayRetryAtOnce() {
+  const bool may = budget_.TrySpend(1);
+  if (!may) metrics_.held_retries.Increment();
+  metrics_.budget_tokens.Set(budget_.tokens());
+  return may;
+}
+
+std::vector<HedgeBuffers::Buffer> CallMonitor::MayHedge(
+    absl::Span<const uint64_t> sizes, ServerHealth::Doubt doubt) {
+  std::vector<HedgeBuffers::Buffer> buffers;
+  for (const uint64_t size : sizes) {
+    buffers.push_back(buffers_->Take(size));
+    if (buffers.back()) continue;
+    metrics_.hedges(HedgeRefusal::kNoBuffer).Increment();
+    return {};
+  }
+  if (!TrySpend(static_cast<uint32_t>(sizes.size()), doubt)) {
+    metrics_.hedges(HedgeRefusal::kNoBudget).Increment();
+    return {};
+  }
+  metrics_.budget_tokens.Set(budget_.tokens());
+  return buffers;
+}
+
+bool CallMonitor::TrySpend(uint32_t hedges, ServerHealth::Doubt doubt) {
+  switch (doubt) {
+    case ServerHealth::Doubt::kNone:
+      return budget_.TrySpendUpperHalf(hedges);
+    case ServerHealth::Doubt::kSuspect:
+      return budget_.TrySpend(hedges);
+    case ServerHealth::Doubt::kOut:
+      return true;
+  }
+  return false;
+}
+
+TableClient::Stats CallMonitor::stats() const {
+  TableClient::Stats stats;
+  stats.first_calls = Count(metrics_.started(CallKind::kFirst));
+  stats.retries = Count(metrics_.started(CallKind::kRetry));
+  stats.held_retries = Count(metrics_.held_retries);
+  stats.hedges = Count(metrics_.started(CallKind::kHedge));
+  stats.hedges_won = Count(metrics_.hedges(HedgeEnd::kWon));
+  stats.refused_hedges = Count(metrics_.hedges(HedgeRefusal::kNoBudget)) +
+                         Count(metrics_.hedges(HedgeRefusal::kNoBuffer));
+  stats.failed_calls = Count(metrics_.ended(CallOutcome::kFailed));
+  stats.corrupt_replies = Count(metrics_.ended(CallOutcome::kCorrupt));
+  stats.ejections = Count(metrics_.ejections(ServerHealth::Reason::kErrors)) +
+                    Count(metrics_.ejections(ServerHealth::Reason::kLatency));
+  stats.servers_ejected = health_.unwell();
+  return stats;
+}
+
+}  // namespace engram
