@@ -12,6 +12,9 @@ namespace engram::ctl {
 // The value is the exit code; an error is printed and gives exit code 1.
 using Action = std::function<absl::StatusOr<int>()>;
 
+// Its exit codes are its own: 1 where those of the others are 2.
+inline constexpr char kLoadCommand[] = "load";
+
 // Each adds one subcommand to `app`; when the user chose it, `action` is set.
 // Both must outlive the parsing.
 void AddLayout(CLI::App& app, Action& action);
@@ -21,6 +24,7 @@ void AddMakeCheckpoint(CLI::App& app, Action& action);
 void AddGather(CLI::App& app, Action& action);
 void AddApply(CLI::App& app, Action& action);
 void AddStatus(CLI::App& app, Action& action);
+void AddLoad(CLI::App& app, Action& action);
 
 }  // namespace engram::ctl
 

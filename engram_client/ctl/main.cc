@@ -22,11 +22,13 @@ constexpr char kExamples[] =
     R"(Files are safetensors. Addresses are host:port or unix:PATH, separated by commas.
 `engramctl COMMAND --help` shows a command's options and examples.
 
-Exit code: 0 done, 1 failed (the reason is on stderr), 2 wrong usage.)";
+Exit code: 0 done, 1 failed (the reason is on stderr), 2 wrong usage. `load` has
+its own: see its help.)";
 
 int Run(int argc, char** argv) {
   CLI::App app(
-      "engramctl - layouts, checkpoints, gathers and steps of Engram by hand");
+      "engramctl - layouts, checkpoints, gathers, steps and load of Engram by "
+      "hand");
   app.name("engramctl");
   app.footer(kExamples);
   app.set_version_flag("--version", absl::StrCat("engramctl ", kBuildVersion,
@@ -41,11 +43,13 @@ int Run(int argc, char** argv) {
   AddGather(app, action);
   AddApply(app, action);
   AddStatus(app, action);
+  AddLoad(app, action);
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    if (app.exit(error) == 0) return 0;
+    return app.got_subcommand(kLoadCommand) ? kFailed : kWrongUsage;
   }
   absl::StatusOr<int> result;
   try {
