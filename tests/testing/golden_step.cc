@@ -133,14 +133,15 @@ absl::Status GoldenStep::CheckOwnKv(const EngramBlock& block,
   ENGRAM_ASSIGN_OR_RETURN(
       const GateWeights weights,
       ReadGateWeights(config(), checkpoint_.layers()[layer.index]));
-  return CompareWithOwnKv(weights, input, result);
+  return CompareWithOwnKv(weights, Inputs::kGolden, input, result);
 }
 
 absl::Status GoldenStep::CheckWanted(const EngramBlock& block,
                                      const GoldenLayer& layer) const {
   ENGRAM_ASSIGN_OR_RETURN(const StepInput input, Input(layer));
   ENGRAM_ASSIGN_OR_RETURN(const StepResult result, RunStep(block, input));
-  return CompareWithWanted(config(), input, result, Wanted(layer));
+  return CompareWithWanted(config(), Inputs::kGolden, input, result,
+                           Wanted(layer));
 }
 
 absl::Status GoldenStep::CheckDead(const EngramBlock& block,

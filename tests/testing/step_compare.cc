@@ -17,6 +17,13 @@ namespace {
 
 constexpr double kLeastEqualShare = 0.995;
 
+struct GateLimits {
+  double gate;
+  double dot;  // which is some 1 in size
+};
+constexpr GateLimits kWantedLimits = {5e-4, 1e-3};
+constexpr GateLimits kOwnLimits = {1e-6, 1e-6};
+
 absl::Status Off(absl::string_view where, double got, double wanted,
                  double allowed) {
   return absl::DataLossError(
@@ -54,7 +61,20 @@ double GateInDouble(const GateWeights& weights, absl::Span<const double> h,
   return 1 / (1 + std::exp(-x));
 }
 
-absl::Status CompareStreamWithOwnKv(const GateWeights& weights,
+// What a gate is the sigmoid of the root of, with its sign.
+double DotOfGate(double gate) {
+  const double root = std::log(gate / (1 - gate));
+  return root * std::fabs(root);
+}
+
+bool GatesAreNear(Inputs inputs, double got, double wanted,
+                  const GateLimits& limits) {
+  return Near(got, wanted, limits.gate) ||
+         (inputs == Inputs::kRandom &&
+          Near(DotOfGate(got), DotOfGate(wanted), limits.dot));
+}
+
+absl::Status CompareStreamWithOwnKv(const GateWeights& weights, Inputs inputs,
                                     const StepInput& input,
                                     const StepResult& result, size_t token,
                                     size_t stream) {
@@ -72,8 +92,8 @@ absl::Status CompareStreamWithOwnKv(const GateWeights& weights,
       absl::MakeConstSpan(weights.weight).subspan(stream * dim, dim),
       kv.subspan(stream * dim, dim));
   const double ours = result.gate[token * hc + stream];
-  if (!Near(ours, gate, 1e-6)) {
-    return Off(Place("gate", token, stream), ours, gate, 1e-6);
+  if (!GatesAreNear(inputs, ours, gate, kOwnLimits)) {
+    return Off(Place("gate", token, stream), ours, gate, kOwnLimits.gate);
   }
   for (size_t i = 0; i < dim; ++i) {
     const double value = Bf16ToFloat(kv[hc * dim + i]);
@@ -85,12 +105,6 @@ absl::Status CompareStreamWithOwnKv(const GateWeights& weights,
     }
   }
   return absl::OkStatus();
-}
-
-// What a gate is the sigmoid of the root of, with its sign.
-double DotOfGate(double gate) {
-  const double root = std::log(gate / (1 - gate));
-  return root * std::fabs(root);
 }
 
 template <typename T>
@@ -151,43 +165,46 @@ absl::Status CheckEqualShare(uint64_t equal, uint64_t all) {
                                           kLeastEqualShare, " must be"));
 }
 
-absl::Status CompareWithOwnKv(const GateWeights& weights,
+absl::Status CompareWithOwnKv(const GateWeights& weights, Inputs inputs,
                               const StepInput& input,
                               const StepResult& result) {
   for (size_t token = 0; token < input.tokens; ++token) {
     if (!input.Lives(token)) continue;
     for (size_t stream = 0; stream < weights.hc_mult; ++stream) {
-      ENGRAM_RETURN_IF_ERROR(
-          CompareStreamWithOwnKv(weights, input, result, token, stream));
+      ENGRAM_RETURN_IF_ERROR(CompareStreamWithOwnKv(weights, inputs, input,
+                                                    result, token, stream));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status CompareWithWanted(const EngramConfig& config,
+absl::Status CompareWithWanted(const EngramConfig& config, Inputs inputs,
                                const StepInput& input, const StepResult& result,
-                               const StepResult& wanted, double dot_slack) {
+                               const StepResult& wanted) {
   ENGRAM_CHECK(result.streams.size() == wanted.streams.size());
   ENGRAM_CHECK(result.gate.size() == wanted.gate.size());
   const size_t dim = config.dim;
   for (size_t g = 0; g < wanted.gate.size(); ++g) {
     const size_t token = g / config.hc_mult;
     if (!input.Lives(token)) continue;
+    if (!GatesAreNear(inputs, result.gate[g], wanted.gate[g], kWantedLimits)) {
+      return Off(Place("gate", token, g % config.hc_mult), result.gate[g],
+                 wanted.gate[g], kWantedLimits.gate);
+    }
     const double gate_error =
         std::fabs(double{result.gate[g]} - wanted.gate[g]);
-    if (!(gate_error <= 5e-4) && !Near(DotOfGate(result.gate[g]),
-                                       DotOfGate(wanted.gate[g]), dot_slack)) {
-      return Off(Place("gate", token, g % config.hc_mult), result.gate[g],
-                 wanted.gate[g], 5e-4);
-    }
-    const uint16_t* values =
-        &wanted.kv[token * config.wkv_out() + config.hc_mult * dim];
+    const size_t values = token * config.wkv_out() + config.hc_mult * dim;
     for (size_t i = 0; i < dim; ++i) {
-      const double value = Bf16ToFloat(values[i]);
+      const double value = Bf16ToFloat(wanted.kv[values + i]);
+      double value_error = UlpOf(StreamDtype::kBf16, value);
+      if (inputs == Inputs::kRandom) {
+        const double ours = Bf16ToFloat(result.kv[values + i]);
+        value_error = std::max(value_error, std::fabs(ours - value));
+      }
       const double want = StreamAt(wanted.streams, input.dtype, g * dim + i);
       const double got = StreamAt(result.streams, input.dtype, g * dim + i);
       const double allowed = UlpOf(input.dtype, want) +
-                             wanted.gate[g] * UlpOf(StreamDtype::kBf16, value) +
+                             wanted.gate[g] * value_error +
                              gate_error * std::fabs(value);
       if (!Near(got, want, allowed)) {
         return Off(Place("streams", token, g % config.hc_mult * dim + i), got,

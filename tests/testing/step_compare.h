@@ -35,19 +35,26 @@ absl::StatusOr<uint64_t> CountEqualKv(size_t width,
 // values it says nothing.
 absl::Status CheckEqualShare(uint64_t equal, uint64_t all);
 
+enum class Inputs {
+  kGolden,
+  // Over many random tokens some gate's dot is near 0, where the root makes
+  // much of a little: there a dot within 1e-3 of the wanted one, within 1e-6
+  // from the same kv, stands for the gate. And some value is a sum that
+  // cancels: its own difference, which is kv's matter, stands for its ulp.
+  kRandom,
+};
+
 // The gate within 1e-6 of double precision from the result's kv, streams
 // within 1 ulp of the sum that follows.
-absl::Status CompareWithOwnKv(const GateWeights& weights,
+absl::Status CompareWithOwnKv(const GateWeights& weights, Inputs inputs,
                               const StepInput& input, const StepResult& result);
 
 // Gate and streams of live tokens against wanted ones: the gate within 5e-4,
-// or its dot within `dot_slack` (near 0 the root makes much of a little: over
-// many random tokens some gate is there), streams within
-// ulp(out) + gate * ulp(value) + |d gate * value|.
-// Needs gate and streams of both, and the wanted kv.
-absl::Status CompareWithWanted(const EngramConfig& config,
+// streams within ulp(out) + gate * ulp(value) + |d gate * value|.
+// Needs gate and streams of both and the wanted kv; for kRandom both kv.
+absl::Status CompareWithWanted(const EngramConfig& config, Inputs inputs,
                                const StepInput& input, const StepResult& result,
-                               const StepResult& wanted, double dot_slack = 0);
+                               const StepResult& wanted);
 
 // Dead tokens: streams bit for bit, gate and value +0.
 absl::Status CompareDead(const EngramConfig& config, const StepInput& input,

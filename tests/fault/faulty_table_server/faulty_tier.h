@@ -1,0 +1,38 @@
+#ifndef ENGRAM_TESTS_FAULT_FAULTY_TABLE_SERVER_FAULTY_TIER_H_
+#define ENGRAM_TESTS_FAULT_FAULTY_TABLE_SERVER_FAULTY_TIER_H_
+
+#include <memory>
+#include <utility>
+
+#include "table_server/tier/row_tier.h"
+#include "tests/fault/faulty_table_server/tier_faults.h"
+
+namespace engram::fault {
+
+// Another tier's rows: late, not at all, or with bits turned. Blocks the
+// thread that asks, as a slow disk would.
+//
+// A turned bit is in the row before the server sums what it sends, so the
+// reply's CRC is right and only who knows the row can tell. The TCP proxy
+// turns bits behind the sum.
+class FaultyTier final : public RowTier {
+ public:
+  // `faults` must outlive the tier.
+  FaultyTier(std::unique_ptr<RowTier> tier, TierFaults& faults)
+      : tier_(std::move(tier)), faults_(faults) {}
+
+  absl::string_view kind() const override { return "faulty"; }
+  absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
+                        absl::Span<std::byte> out) const override;
+  size_t row_bytes() const override { return tier_->row_bytes(); }
+  size_t memory_bytes() const override { return tier_->memory_bytes(); }
+  size_t huge_page_bytes() const override { return tier_->huge_page_bytes(); }
+
+ private:
+  const std::unique_ptr<RowTier> tier_;
+  TierFaults& faults_;
+};
+
+}  // namespace engram::fault
+
+#endif  // ENGRAM_TESTS_FAULT_FAULTY_TABLE_SERVER_FAULTY_TIER_H_

@@ -1,0 +1,15 @@
+"""All scenarios, in the order in which `run` takes them."""
+import network
+import outages
+import overload
+import replica_faults
+import rude_clients
+import silence
+import workers
+
+ALL = {scenario.__name__: scenario for scenario in (
+    replica_faults.healthy, replica_faults.slow, replica_faults.stopped, replica_faults.throttled,
+    replica_faults.stalled, replica_faults.half_open, replica_faults.resets, replica_faults.errors,
+    replica_faults.flipped, replica_faults.liar, outages.killed, outages.alone, silence.swallowed,
+    silence.swallowed_alone, silence.silenced, network.cut, network.cut_alone, overload.overload,
+    workers.workers, rude_clients.half_sent, rude_clients.crowd)}
