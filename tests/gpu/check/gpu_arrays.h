@@ -29,6 +29,7 @@ template <typename T>
 absl::StatusOr<std::vector<T>> Download(const DeviceBuffer& buffer,
                                         size_t count) {
   std::vector<T> values(count);
+  if (count == 0) return values;
   ENGRAM_RETURN_IF_GPU_ERROR(
       cudaMemcpy(values.data(), buffer.data(), count * sizeof(T),
                  cudaMemcpyDeviceToHost),
@@ -41,6 +42,7 @@ inline absl::StatusOr<DeviceBuffer> AllocatePoisoned(size_t size_bytes,
                                                      uint8_t poison) {
   ENGRAM_ASSIGN_OR_RETURN(DeviceBuffer buffer,
                           DeviceBuffer::Allocate(size_bytes));
+  if (size_bytes == 0) return buffer;
   ENGRAM_RETURN_IF_GPU_ERROR(cudaMemset(buffer.data(), poison, size_bytes),
                              "poisoning an output");
   // A memset of the default stream may still run when it returns.
