@@ -173,7 +173,8 @@ absl::Status Worker::ConnectTables() {
     auto client = TableClient::Create({.addresses = options_.table_addresses,
                                        .expected_version = version(),
                                        .max_gathers_in_flight = max_gathers,
-                                       .connect_timeout = kConnectSlice});
+                                       .connect_timeout = kConnectSlice,
+                                       .metrics = registry_});
     if (client.ok()) {
       ENGRAM_RETURN_IF_ERROR(CheckTables((*client)->table()));
       table_client_ = *std::move(client);

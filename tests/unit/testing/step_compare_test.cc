@@ -62,8 +62,11 @@ class StepCompareTest : public testing::Test {
 };
 
 TEST_F(StepCompareTest, WhatIsRightPasses) {
-  EXPECT_THAT(CompareWithOwnKv(weights_, input_, result_), IsOk());
-  EXPECT_THAT(CompareWithWanted(config_, input_, result_, result_), IsOk());
+  EXPECT_THAT(CompareWithOwnKv(weights_, Inputs::kGolden, input_, result_),
+              IsOk());
+  EXPECT_THAT(
+      CompareWithWanted(config_, Inputs::kGolden, input_, result_, result_),
+      IsOk());
   EXPECT_THAT(CompareDead(config_, input_, result_), IsOk());
   EXPECT_THAT(CompareContribution(config_, input_, result_), IsOk());
   EXPECT_THAT(CompareBits(result_, result_), IsOk());
@@ -73,39 +76,61 @@ TEST_F(StepCompareTest, AWrongGateFails) {
   for (const float off : {1e-5F, kNan}) {
     StepResult wrong = result_;
     wrong.gate[0] += off;
-    EXPECT_THAT(CompareWithOwnKv(weights_, input_, wrong),
+    EXPECT_THAT(CompareWithOwnKv(weights_, Inputs::kGolden, input_, wrong),
                 IsError(absl::StatusCode::kDataLoss, HasSubstr("gate")));
   }
   StepResult wrong = result_;
   wrong.gate[0] += 6e-4F;
-  EXPECT_THAT(CompareWithWanted(config_, input_, wrong, result_),
-              IsError(absl::StatusCode::kDataLoss, HasSubstr("gate")));
+  EXPECT_THAT(
+      CompareWithWanted(config_, Inputs::kGolden, input_, wrong, result_),
+      IsError(absl::StatusCode::kDataLoss, HasSubstr("gate")));
 }
 
 TEST_F(StepCompareTest, NearADotOf0TheDotMayStandForTheGate) {
   StepResult wanted = result_;
   StepResult got = result_;
   wanted.gate[0] = 0.5F;
-  got.gate[0] = 0.501F;  // a dot of 1.6e-5
-  wanted.streams = got.streams;
-  EXPECT_THAT(CompareWithWanted(config_, input_, got, wanted), Not(IsOk()));
-  EXPECT_THAT(CompareWithWanted(config_, input_, got, wanted, 1e-5),
+  got.gate[0] = 0.505F;  // a dot of 4e-4
+  EXPECT_THAT(CompareWithWanted(config_, Inputs::kGolden, input_, got, wanted),
               Not(IsOk()));
-  EXPECT_THAT(CompareWithWanted(config_, input_, got, wanted, 1e-4), IsOk());
-  got.gate[0] = kNan;
-  EXPECT_THAT(CompareWithWanted(config_, input_, got, wanted, 1e-4),
+  EXPECT_THAT(CompareWithWanted(config_, Inputs::kRandom, input_, got, wanted),
+              IsOk());
+  for (const float off : {0.51F, kNan}) {
+    got.gate[0] = off;
+    EXPECT_THAT(
+        CompareWithWanted(config_, Inputs::kRandom, input_, got, wanted),
+        Not(IsOk()));
+  }
+}
+
+TEST_F(StepCompareTest, AValueThatCancelsCountsWithItsOwnDifference) {
+  StepResult got = result_;
+  const float gate = result_.gate[0];
+  got.kv[4] = FloatToBf16(1.25F);  // the first value, 1 before
+  SetStream(got, 0, 1 + gate * 1.25F);
+  EXPECT_THAT(CompareWithWanted(config_, Inputs::kGolden, input_, got, result_),
+              Not(IsOk()));
+  EXPECT_THAT(CompareWithWanted(config_, Inputs::kRandom, input_, got, result_),
+              IsOk());
+  SetStream(got, 0, 1 + gate * 1.5F);
+  EXPECT_THAT(CompareWithWanted(config_, Inputs::kRandom, input_, got, result_),
               Not(IsOk()));
 }
 
 TEST_F(StepCompareTest, AWrongStreamFails) {
-  for (const float value : {3.1F, kNan}) {
+  for (const float value :
+       {3.1F, kNan, std::numeric_limits<float>::infinity()}) {
     StepResult wrong = result_;
     SetStream(wrong, 2, value);
-    EXPECT_THAT(CompareWithOwnKv(weights_, input_, wrong),
+    EXPECT_THAT(CompareWithOwnKv(weights_, Inputs::kGolden, input_, wrong),
                 IsError(absl::StatusCode::kDataLoss,
                         HasSubstr("streams of token 0 at 2")));
-    EXPECT_THAT(CompareWithWanted(config_, input_, wrong, result_),
-                Not(IsOk()));
+    EXPECT_THAT(
+        CompareWithWanted(config_, Inputs::kGolden, input_, wrong, result_),
+        Not(IsOk()));
+    EXPECT_THAT(
+        CompareWithWanted(config_, Inputs::kRandom, input_, wrong, result_),
+        Not(IsOk()));
     EXPECT_THAT(CompareContribution(config_, input_, wrong), Not(IsOk()));
     EXPECT_THAT(CompareBits(wrong, result_), Not(IsOk()));
   }

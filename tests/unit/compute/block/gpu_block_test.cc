@@ -81,7 +81,9 @@ class GpuBlockTest : public testing::Test {
     EXPECT_THAT(test::CheckEqualShare(*equal, result->kv.size()), IsOk());
     const auto weights = ReadGateWeights(config, checkpoint_.layers()[0]);
     ASSERT_THAT(weights.status(), IsOk());
-    EXPECT_THAT(test::CompareWithOwnKv(*weights, step, *result), IsOk());
+    EXPECT_THAT(
+        test::CompareWithOwnKv(*weights, test::Inputs::kRandom, step, *result),
+        IsOk());
     EXPECT_THAT(test::CompareDead(config, step, *result), IsOk());
     for (size_t token = 0; token < step.tokens; ++token) {
       const auto value = result->value.begin() + token * config.dim;
