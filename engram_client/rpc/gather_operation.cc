@@ -268,9 +268,11 @@ void GatherOperation::DecideEnd(absl::Status status, Todo& todo) {
     const bool slow = timed_out && now - call->started_at >= call->slow_after;
     GiveUp(*call, slow ? CallOutcome::kTimedOut : CallOutcome::kCancelled, now,
            todo);
-    if (call->kind == CallKind::kHedge) {
-      monitor_->metrics().hedges(HedgeEnd::kLost).Increment();
-    }
+    // With those that have answered and wait for others.
+    CountHedges(HedgeEnd::kLost,
+                (call->kind == CallKind::kHedge ? 1 : 0) +
+                    std::count_if(call->hedges.begin(), call->hedges.end(),
+                                  [](const auto& h) { return h->answered; }));
   }
   queue_.Clear();
   environment_.timers->Cancel(alarm_);

@@ -113,6 +113,7 @@ class GatherOperation final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveUp(GatherCall& call, CallOutcome outcome, absl::Time now, Todo& todo)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountHedges(HedgeEnd end, size_t hedges);
   void CountRows(const GatherCall& call, Todo& todo)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -39,9 +39,8 @@ void GatherOperation::OnAnswered(const GatherCallPtr& call, absl::Time now,
   todo.ended.push_back({call->planned.server, call->planned.rows,
                         CallOutcome::kAnswered, now - call->started_at});
   CallsInFlight::Outcome outcome = in_flight_.OnAnswered(call);
-  monitor_->metrics()
-      .hedges(HedgeEnd::kLost)
-      .Increment(static_cast<double>(outcome.lost_hedges));
+  CountHedges(HedgeEnd::kLost, outcome.lost_hedges);
+  CountHedges(HedgeEnd::kWon, outcome.arrived.size());
   for (const GatherCallPtr& hedge : outcome.useless) {
     GiveUp(*hedge, CallOutcome::kCancelled, now, todo);
   }
@@ -57,9 +56,6 @@ void GatherOperation::OnBeaten(CallsInFlight::Outcome outcome, absl::Time now,
                                Todo& todo) {
   GatherCall& beaten = *outcome.beaten;
   GiveUp(beaten, CallOutcome::kBeaten, now, todo);
-  monitor_->metrics()
-      .hedges(HedgeEnd::kWon)
-      .Increment(static_cast<double>(outcome.arrived.size()));
   // What stands in line there would be slow likewise.
   const CallFailure slow{beaten.planned.server, absl::UnavailableError("slow"),
                          now};
@@ -80,11 +76,10 @@ void GatherOperation::OnFailed(const GatherCallPtr& call,
                                Todo& todo) {
   todo.ended.push_back({call->planned.server, call->planned.rows,
                         OutcomeOf(status), now - call->started_at});
-  if (call->kind == CallKind::kHedge) {
-    monitor_->metrics().hedges(HedgeEnd::kFailed).Increment();
-  }
   GatherCall* const primary = call->primary;
   CallsInFlight::Outcome outcome = in_flight_.OnFailed(call);
+  CountHedges(HedgeEnd::kFailed, call->kind == CallKind::kHedge ? 1 : 0);
+  CountHedges(HedgeEnd::kWon, outcome.arrived.size());
   if (primary != nullptr) {
     primary->hedge_at = now + primary->slow_after;
     todo.dispatch = true;  // sets the alarm
@@ -150,6 +145,11 @@ void GatherOperation::GiveUp(GatherCall& call, CallOutcome outcome,
   if (call.transport_call != nullptr) {
     todo.cancel.push_back(call.transport_call);
   }
+}
+
+void GatherOperation::CountHedges(HedgeEnd end, size_t hedges) {
+  if (hedges == 0) return;
+  monitor_->metrics().hedges(end).Increment(static_cast<double>(hedges));
 }
 
 void GatherOperation::CountRows(const GatherCall& call, Todo& todo) {

@@ -178,6 +178,7 @@ TEST_F(HedgeTest, WhenTheCallFailsItsHedgeTakesOver) {
   EXPECT_TRUE(gather->Wait().ok());
   EXPECT_TRUE(buffers_.Right());
   EXPECT_EQ(stats().retries, 0u);
+  EXPECT_EQ(Hedges(HedgeEnd::kWon), 1);
 }
 
 TEST_F(HedgeTest, WhenBothFailTheRowsAreAskedForAgain) {
@@ -345,6 +346,23 @@ TEST_F(GatherOperationTest, WhatAHedgeHasIsUsedWhenTheCallFails) {
   EXPECT_TRUE(buffers.Right());
   EXPECT_EQ(servers_[0].calls() + servers_[1].calls() + servers_[2].calls(),
             3u);
+  EXPECT_EQ(Hedges(HedgeEnd::kWon), 2);
+}
+
+TEST_F(GatherOperationTest, HedgesThatWaitForOthersAreLostAtTheEnd) {
+  Announce(0, {0, 1});
+  Announce(1, {0});
+  Announce(2, {1});
+  LoadServer(1);
+  LoadServer(2);
+  GatherBuffers buffers({3, 17, 18});
+  const auto gather = Start(buffers);
+  servers_[2].Await(0);
+  servers_[1].Await(0)->Answer();
+  gather->Cancel();
+  EXPECT_TRUE(absl::IsCancelled(gather->Wait()));
+  EXPECT_EQ(Hedges(HedgeEnd::kLost), 2);
+  EXPECT_TRUE(buffers.Poisoned());
 }
 
 // The gather has to wait for it anyhow.
