@@ -21,8 +21,13 @@ struct GateLimits {
   double gate;
   double dot;  // which is some 1 in size
 };
-constexpr GateLimits kWantedLimits = {5e-4, 1e-3};
 constexpr GateLimits kOwnLimits = {1e-6, 1e-6};
+
+// One key of kv that is an ulp off moves a dot by some 2^-8 / sqrt(dim) times
+// the key's and the stream's share, each up to 4.
+GateLimits WantedLimits(uint32_t dim) {
+  return {5e-4, 0.1 / std::sqrt(static_cast<double>(dim))};
+}
 
 absl::Status Off(absl::string_view where, double got, double wanted,
                  double allowed) {
@@ -184,12 +189,13 @@ absl::Status CompareWithWanted(const EngramConfig& config, Inputs inputs,
   ENGRAM_CHECK(result.streams.size() == wanted.streams.size());
   ENGRAM_CHECK(result.gate.size() == wanted.gate.size());
   const size_t dim = config.dim;
+  const GateLimits limits = WantedLimits(config.dim);
   for (size_t g = 0; g < wanted.gate.size(); ++g) {
     const size_t token = g / config.hc_mult;
     if (!input.Lives(token)) continue;
-    if (!GatesAreNear(inputs, result.gate[g], wanted.gate[g], kWantedLimits)) {
+    if (!GatesAreNear(inputs, result.gate[g], wanted.gate[g], limits)) {
       return Off(Place("gate", token, g % config.hc_mult), result.gate[g],
-                 wanted.gate[g], kWantedLimits.gate);
+                 wanted.gate[g], limits.gate);
     }
     const double gate_error =
         std::fabs(double{result.gate[g]} - wanted.gate[g]);

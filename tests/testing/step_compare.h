@@ -38,9 +38,9 @@ absl::Status CheckEqualShare(uint64_t equal, uint64_t all);
 enum class Inputs {
   kGolden,
   // Over many random tokens some gate's dot is near 0, where the root makes
-  // much of a little: there a dot within 1e-3 of the wanted one, within 1e-6
-  // from the same kv, stands for the gate. And some value is a sum that
-  // cancels: its own difference, which is kv's matter, stands for its ulp.
+  // much of a little: there a dot within 0.1 / sqrt(dim) of the wanted one,
+  // within 1e-6 from the same kv, stands for the gate. And some value is a sum
+  // that cancels: its own difference, which is kv's matter, stands for its ulp.
   kRandom,
 };
 

@@ -95,7 +95,7 @@ TEST_F(StepCompareTest, NearADotOf0TheDotMayStandForTheGate) {
               Not(IsOk()));
   EXPECT_THAT(CompareWithWanted(config_, Inputs::kRandom, input_, got, wanted),
               IsOk());
-  for (const float off : {0.51F, kNan}) {
+  for (const float off : {0.6F, kNan}) {
     got.gate[0] = off;
     EXPECT_THAT(
         CompareWithWanted(config_, Inputs::kRandom, input_, got, wanted),
