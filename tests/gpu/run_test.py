@@ -48,6 +48,10 @@ class GpuRunTest(unittest.TestCase):
         for name in ("gather", "projection", "golden", "time-step"):
             self.assertIn("\n%s " % name, "\n" + listed.stdout)
 
+    def test_the_build_with_few_dependencies_configures(self):
+        done = call("cmake", "--preset", "gpu", "-B", self.bundle.parent / "build", cwd=ROOT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_build_only_ends_after_the_folder(self):
         done = self.run_script("--bundle", self.bundle, "--build-only")
         self.assertEqual(done.returncode, 0, done.stderr)
