@@ -81,10 +81,14 @@ void GatherEnd::WaitUntilTold() {
   {
     MutexLock lock(&mutex_);
     while (!told_ && telling_thread_ != std::this_thread::get_id()) {
-      // A `done` of another gather waits for this one: what is queued on the
-      // timer thread may stand behind that `done`.
-      tell_here = endings_told_here > 0 && TakeQueued();
-      if (tell_here) break;
+      if (endings_told_here > 0) {
+        // A `done` of another gather waits for this one. This one's may wait
+        // for that, on another thread.
+        if (ended_) return;
+        // What is queued on the timer thread may stand behind that `done`.
+        tell_here = TakeQueued();
+        if (tell_here) break;
+      }
       changed_.Wait(&mutex_);
     }
   }

@@ -38,7 +38,8 @@ class GatherEnd {
   // Until the end is being told.
   absl::Status Wait() const;
   bool ended() const;
-  // As Wait, and `done` has returned. On the thread that runs `done`, Wait.
+  // As Wait, and `done` has returned. On a thread that runs a `done`, this
+  // gather's or another's, Wait.
   void WaitUntilTold();
 
  private:
