@@ -198,19 +198,22 @@ TEST_F(GatherLaneTest, AStreamOnWhichCancelsAreNotAnsweredIsLeft) {
     if (stream.number() == 1) {
       released_.Wait();
       stream.ReadToTheEnd();
-    } else {
-      stream.WriteLastPiece(stream.Read().call_id(), "abcd");
-      stream.ReadToTheEnd();
+    }
+    v1::GatherStreamRequest request;
+    while (stream.Read(&request)) {
+      if (!request.has_gather()) continue;
+      stream.WriteLastPiece(request.call_id(), "abcd");
     }
     return grpc::Status::OK;
   });
   const StartedGather other(*lane_);
-  // One that is cancelled before it is sent does not count.
+  // One that is cancelled before it is sent does not count; the last ones may
+  // be on the next stream already.
   const absl::Time give_up = absl::Now() + absl::Seconds(60);
   while (!other.done() && absl::Now() < give_up) {
     StartedGather gather(*lane_);
     gather.Cancel();
-    EXPECT_FALSE(gather.Wait().ok());
+    gather.Wait().IgnoreError();
   }
   EXPECT_TRUE(absl::IsUnavailable(other.Wait())) << other.Wait();
   const StartedGather next(*lane_);
