@@ -137,8 +137,8 @@ class GpuEngramBlock final : public EngramBlock {
   // device that is past use says so here: every call fails from then on, or
   // the wait does not end.
   absl::Status AfterError(GpuSlot& slot, const absl::Status& error) const {
-    const absl::Status rest =
-        slot.Await(absl::Now() + std::min(kLastWait, options_.device_timeout));
+    const absl::Status rest = slot.AwaitAll(
+        absl::Now() + std::min(kLastWait, options_.device_timeout));
     if (rest.ok()) {  // an error of this call only
       return absl::IsDeadlineExceeded(error)
                  ? absl::ResourceExhaustedError(error.message())
@@ -186,16 +186,20 @@ absl::StatusOr<Slots> CreateSlots(const Checkpoint& checkpoint,
   return slots;
 }
 
-// What can fail on a device that is there fails now, so that the CPU can take
-// its place: every kernel, and in each layer a graph with its copies.
-absl::Status TryOut(const OnDevice& on_device, GpuSlot& slot) {
+// Every kernel, before a graph needs it. Layers share the kernels, but each has
+// a cuBLASLt of its own.
+absl::Status WarmUpLayers(const OnDevice& on_device, ProjectionMode mode,
+                          GpuSlot& slot) {
   const absl::Time deadline = absl::Now() + kWarmUpTimeout;
   for (const auto& layer : on_device.layers) {
     ENGRAM_RETURN_IF_ERROR(WarmUp(*layer, deadline, slot));
+    if (mode == ProjectionMode::kInvariant) break;
   }
   return absl::OkStatus();
 }
 
+// What can fail on a device that is there fails now, so that the CPU can take
+// its place: in each layer a graph with its copies.
 absl::Status TryOut(const EngramBlock& block) {
   const EngramConfig& config = block.config();
   ENGRAM_ASSIGN_OR_RETURN(const RowsBuffer rows,
@@ -248,7 +252,8 @@ absl::StatusOr<std::unique_ptr<const EngramBlock>> CreateGpuEngramBlock(
   {
     ENGRAM_ASSIGN_OR_RETURN(const SlotPool<GpuSlot>::Lease slot,
                             on_device->slots.Acquire(absl::InfinitePast()));
-    ENGRAM_RETURN_IF_ERROR(Annotate(TryOut(*on_device, *slot), trying));
+    ENGRAM_RETURN_IF_ERROR(
+        Annotate(WarmUpLayers(*on_device, options.projection, *slot), trying));
   }
   auto block = std::make_unique<const GpuEngramBlock>(
       checkpoint, std::move(hasher), options, std::move(on_device));

@@ -20,12 +20,6 @@ DecodedLayout LayoutFor(TokenLayout layout) {
                                           : DecodedLayout::kFragments;
 }
 
-absl::StatusOr<DeviceBuffer> UploadFloats(absl::Span<const float> values) {
-  return DeviceBuffer::Upload(
-      {reinterpret_cast<const std::byte*>(values.data()),
-       values.size() * sizeof(float)});
-}
-
 absl::Status CheckTokens(size_t tokens) {
   if (static_cast<uint32_t>(tokens) == tokens) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -52,8 +46,9 @@ absl::StatusOr<std::unique_ptr<const GpuLayerStep>> GpuLayerStep::Create(
           weights.wkv,
           {.mode = options.projection, .max_tokens = options.max_tokens},
           pool));
-  ENGRAM_ASSIGN_OR_RETURN(DeviceBuffer gate_weight,
-                          UploadFloats(weights.gate.weight));
+  ENGRAM_ASSIGN_OR_RETURN(
+      DeviceBuffer gate_weight,
+      DeviceBuffer::UploadArray<float>(weights.gate.weight));
   return absl::WrapUnique(new GpuLayerStep(
       config, row_format, std::move(projection), std::move(gate_weight)));
 }

@@ -58,10 +58,13 @@ absl::StatusOr<std::unique_ptr<GpuSlot>> GpuSlot::Create(
   return slot;
 }
 
-absl::Status GpuSlot::Await(absl::Time deadline) {
-  // Of both streams: after an error the main one may not wait for the other.
+absl::Status GpuSlot::AwaitAll(absl::Time deadline) {
   ENGRAM_RETURN_IF_ERROR(rows_ready->Record(*side));
   ENGRAM_RETURN_IF_ERROR(main->Wait(*rows_ready));
+  return Await(deadline);
+}
+
+absl::Status GpuSlot::Await(absl::Time deadline) {
   ENGRAM_RETURN_IF_ERROR(done->Record(*main));
   const absl::Time spin_until = std::min(absl::Now() + kSpin, deadline);
   while (absl::Now() < spin_until) {

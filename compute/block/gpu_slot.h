@@ -44,9 +44,13 @@ struct GpuSlot {
   static absl::StatusOr<std::unique_ptr<GpuSlot>> Create(
       const GpuSlotSizes& sizes);
 
-  // Waits until the slot's work is done, at the latest until `deadline`. An
-  // error, except DEADLINE_EXCEEDED, may be of any work of the device.
+  // Waits until the main stream's work is done, at the latest until
+  // `deadline`. An error, except DEADLINE_EXCEEDED, may be of any work of the
+  // device.
   absl::Status Await(absl::Time deadline);
+  // The same of both streams: after an error the main one may not be one that
+  // waits for the other.
+  absl::Status AwaitAll(absl::Time deadline);
 
   GpuSlotSizes sizes;
   // Pinned.

@@ -3,40 +3,30 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "compute/hash/hash_constants.h"
 #include "compute/hash/hash_launch.h"
+#include "compute/hash/ngram_hash.h"
 #include "core/base/status_macros.h"
 #include "core/gpu/gpu_status.h"
 
 namespace engram {
-namespace {
-
-template <typename T>
-absl::StatusOr<DeviceBuffer> Upload(absl::Span<const T> values) {
-  return DeviceBuffer::Upload(
-      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()),
-                          values.size() * sizeof(T)));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 absl::StatusOr<GpuHasher> GpuHasher::Create(const EngramConfig& config,
                                             const EngramLayout& layout,
                                             const TokenMap& token_map) {
-  if (token_map.ids().size() != config.vocab_size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("token map of ", token_map.ids().size(),
-                     " entries for a vocabulary of ", config.vocab_size));
-  }
+  ENGRAM_RETURN_IF_ERROR(CheckTokenMap(token_map, config));
   const HashConstants constants = MakeHashConstants(config, layout);
   GpuHasher hasher;
-  ENGRAM_ASSIGN_OR_RETURN(hasher.token_map_, Upload(token_map.ids()));
-  ENGRAM_ASSIGN_OR_RETURN(hasher.multipliers_,
-                          Upload(absl::MakeConstSpan(constants.multipliers)));
-  ENGRAM_ASSIGN_OR_RETURN(hasher.columns_,
-                          Upload(absl::MakeConstSpan(constants.columns)));
+  ENGRAM_ASSIGN_OR_RETURN(hasher.token_map_,
+                          DeviceBuffer::UploadArray(token_map.ids()));
+  ENGRAM_ASSIGN_OR_RETURN(
+      hasher.multipliers_,
+      DeviceBuffer::UploadArray(absl::MakeConstSpan(constants.multipliers)));
+  ENGRAM_ASSIGN_OR_RETURN(
+      hasher.columns_,
+      DeviceBuffer::UploadArray(absl::MakeConstSpan(constants.columns)));
   HashModel& model = hasher.model_;
   model.token_map = hasher.token_map_.as<uint32_t>();
   model.multipliers = hasher.multipliers_.as<uint64_t>();

@@ -78,14 +78,18 @@ absl::Status CheckTokens(absl::string_view what,
 
 }  // namespace
 
+absl::Status CheckTokenMap(const TokenMap& token_map,
+                           const EngramConfig& config) {
+  if (token_map.ids().size() == config.vocab_size) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("token map of ", token_map.ids().size(),
+                   " entries for a vocabulary of ", config.vocab_size));
+}
+
 absl::StatusOr<NgramHasher> NgramHasher::Create(const EngramConfig& config,
                                                 const EngramLayout& layout,
                                                 const TokenMap& token_map) {
-  if (token_map.ids().size() != config.vocab_size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("token map of ", token_map.ids().size(),
-                     " entries for a vocabulary of ", config.vocab_size));
-  }
+  ENGRAM_RETURN_IF_ERROR(CheckTokenMap(token_map, config));
   NgramHasher hasher;
   hasher.vocab_size_ = config.vocab_size;
   hasher.max_ngram_size_ = config.max_ngram_size;

@@ -27,6 +27,10 @@ struct TokenChunk {
   absl::Span<const uint8_t> lookback_mask;
 };
 
+// INVALID_ARGUMENT: the map is of another vocabulary; names both sizes.
+absl::Status CheckTokenMap(const TokenMap& token_map,
+                           const EngramConfig& config);
+
 // Token ids -> row ids of every Engram layer, after DeepSeek-V4.1-Flash
 // inference/engram.py. Keeps no state between calls: a chunk brings its
 // lookback, so any split into chunks gives the same ids.

@@ -33,7 +33,6 @@ absl::StatusOr<CublasLtApi> FindFunctions(void* handle,
                                           const std::string& name) {
   Library library(handle);
   CublasLtApi api;
-  library.Find("cublasLtGetVersion", api.get_version);
   library.Find("cublasLtGetStatusName", api.get_status_name);
   library.Find("cublasLtCreate", api.create);
   library.Find("cublasLtDestroy", api.destroy);

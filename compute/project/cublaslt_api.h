@@ -16,7 +16,6 @@ namespace engram {
 // library (it has 500 MB, and many machines have none): it is loaded when it
 // is wanted, and stays. Immutable.
 struct CublasLtApi {
-  decltype(&cublasLtGetVersion) get_version = nullptr;
   decltype(&cublasLtGetStatusName) get_status_name = nullptr;
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtDestroy) destroy = nullptr;

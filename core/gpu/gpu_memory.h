@@ -20,6 +20,11 @@ class DeviceBuffer {
   static absl::StatusOr<DeviceBuffer> Allocate(size_t size_bytes);
   // Allocates and uploads; returns when `bytes` may go.
   static absl::StatusOr<DeviceBuffer> Upload(absl::Span<const std::byte> bytes);
+  template <typename T>
+  static absl::StatusOr<DeviceBuffer> UploadArray(absl::Span<const T> values) {
+    return Upload({reinterpret_cast<const std::byte*>(values.data()),
+                   values.size() * sizeof(T)});
+  }
 
   DeviceBuffer() = default;
   ~DeviceBuffer();

@@ -19,9 +19,7 @@ namespace engram::gpu_check {
 
 template <typename T>
 absl::StatusOr<DeviceBuffer> Upload(const std::vector<T>& values) {
-  return DeviceBuffer::Upload(
-      {reinterpret_cast<const std::byte*>(values.data()),
-       values.size() * sizeof(T)});
+  return DeviceBuffer::UploadArray<T>(values);
 }
 
 // The first `count` values of `buffer`. Whoever writes to it must be done.

@@ -31,14 +31,13 @@ TEST(CublasLtApiTest, SaysWhichFunctionALibraryLacks) {
                                           "libm.so.6"};
   EXPECT_THAT(LoadCublasLt(names),
               IsError(absl::StatusCode::kFailedPrecondition,
-                      HasSubstr("libm.so.6 has no cublasLtGetVersion")));
+                      HasSubstr("libm.so.6 has no cublasLtGetStatusName")));
 }
 
 TEST(CublasLtApiTest, TheRealOneHasWhatIsUsed) {
   const auto api = LoadCublasLt();
   if (absl::IsNotFound(api.status())) GTEST_SKIP() << api.status();
   ASSERT_THAT(api, IsOk());
-  EXPECT_GE(api->get_version(), 120000U);
   EXPECT_THAT(CublasLtStatus(*api, CUBLAS_STATUS_SUCCESS, "a product"), IsOk());
   EXPECT_THAT(CublasLtStatus(*api, CUBLAS_STATUS_NOT_SUPPORTED, "a product"),
               IsError(absl::StatusCode::kUnimplemented,

@@ -65,6 +65,14 @@ class GatherOperationTest : public ::testing::Test {
   void LoadServer(ServerIndex server) {
     routing_.snapshot()->load(server)->rows_in_flight += 1000000;
   }
+  // Server 0 is asked for partitions 0 and 1; 1 and 2 have one of them each.
+  void AnnounceOneWithTwoPartners() {
+    Announce(0, {0, 1});
+    Announce(1, {0});
+    Announce(2, {1});
+    LoadServer(1);
+    LoadServer(2);
+  }
 
   std::shared_ptr<GatherOperation> Start(GatherBuffers& buffers,
                                          absl::Time deadline = Later()) {
@@ -305,11 +313,7 @@ TEST_F(HedgeTest, WhatStandsInLineAtASlowServerGoesElsewhere) {
 }
 
 TEST_F(GatherOperationTest, HedgesOfOneCallGoToSeveralServers) {
-  Announce(0, {0, 1});
-  Announce(1, {0});
-  Announce(2, {1});
-  LoadServer(1);
-  LoadServer(2);
+  AnnounceOneWithTwoPartners();
   GatherBuffers buffers({3, 17, 18});
   const auto gather = Start(buffers);
   const auto primary = servers_[0].Await(0);
@@ -329,11 +333,7 @@ TEST_F(GatherOperationTest, HedgesOfOneCallGoToSeveralServers) {
 }
 
 TEST_F(GatherOperationTest, WhatAHedgeHasIsUsedWhenTheCallFails) {
-  Announce(0, {0, 1});
-  Announce(1, {0});
-  Announce(2, {1});
-  LoadServer(1);
-  LoadServer(2);
+  AnnounceOneWithTwoPartners();
   GatherBuffers buffers({3, 17, 18});
   const auto gather = Start(buffers);
   const auto primary = servers_[0].Await(0);
@@ -350,11 +350,7 @@ TEST_F(GatherOperationTest, WhatAHedgeHasIsUsedWhenTheCallFails) {
 }
 
 TEST_F(GatherOperationTest, HedgesThatWaitForOthersAreLostAtTheEnd) {
-  Announce(0, {0, 1});
-  Announce(1, {0});
-  Announce(2, {1});
-  LoadServer(1);
-  LoadServer(2);
+  AnnounceOneWithTwoPartners();
   GatherBuffers buffers({3, 17, 18});
   const auto gather = Start(buffers);
   servers_[2].Await(0);
