@@ -15,6 +15,15 @@
 #include "absl/strings/strip.h"
 
 namespace engram::fault {
+namespace {
+
+// Else small messages wait up to 40 ms for an acknowledgement of those before.
+void SendAtOnce(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+}  // namespace
 
 absl::Status ErrnoStatus(const std::string& what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
@@ -65,10 +74,7 @@ absl::StatusOr<Fd> Endpoint::Connect() const {
   Fd fd(socket(address_.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
                0));
   if (!fd.valid()) return ErrnoStatus("socket");
-  if (address_.ss_family == AF_INET) {
-    const int on = 1;
-    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  }
+  if (address_.ss_family == AF_INET) SendAtOnce(fd.get());
   const int rc =
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&address_), size_);
   if (rc != 0 && errno != EINPROGRESS) return ErrnoStatus("connect");
@@ -82,6 +88,7 @@ absl::StatusOr<Listener> Listener::Bind() {
   // A successor may listen here while connections of this one still end.
   const int on = 1;
   setsockopt(listener.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  SendAtOnce(listener.fd.get());  // what it accepts inherits it
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
