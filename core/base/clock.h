@@ -16,6 +16,9 @@ class Clock {
 
   // The machine's clock; never destroyed.
   static const Clock& Real();
+  // Begins as the machine's clock and goes on evenly, whoever sets that; never
+  // destroyed.
+  static const Clock& Steady();
 };
 
 // A clock that moves only when told to.

@@ -1,6 +1,7 @@
 #include "core/base/page_buffer.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -14,64 +15,107 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "core/base/check.h"
+#include "core/base/status_macros.h"
 
 namespace engram {
 namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
+uintptr_t RoundUp(uintptr_t value, size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+absl::Status Refused(const char* what, size_t size_bytes) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "cannot ", what, " ", size_bytes, " bytes: ", std::strerror(errno)));
+}
+
 }  // namespace
 
 absl::StatusOr<PageBuffer> PageBuffer::Allocate(size_t size_bytes) {
-  if (size_bytes == 0) return PageBuffer();
-  if (size_bytes > SIZE_MAX - 2 * kHugePageBytes) {
+  absl::StatusOr<PageBuffer> buffer = Reserve(size_bytes);
+  if (!buffer.ok()) return buffer;
+  ENGRAM_RETURN_IF_ERROR(buffer->Grow(size_bytes));
+  return buffer;
+}
+
+absl::StatusOr<PageBuffer> PageBuffer::Reserve(size_t max_bytes) {
+  if (max_bytes == 0) return PageBuffer();
+  if (max_bytes > SIZE_MAX - 3 * kHugePageBytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("cannot map ", size_bytes, " bytes"));
+        absl::StrCat("cannot map ", max_bytes, " bytes"));
   }
-  const size_t rounded =
-      (size_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
-  // One page more than needed, so that the start can be aligned: khugepaged
-  // and the fault handler only use aligned huge pages.
-  const size_t mapped = rounded + kHugePageBytes;
-  void* base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "cannot map ", size_bytes, " bytes: ", std::strerror(errno)));
-  }
-  auto address = reinterpret_cast<uintptr_t>(base);
-  const uintptr_t aligned =
-      (address + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  const size_t rounded = RoundUp(max_bytes, kHugePageBytes);
+  // One huge page more than needed, so that the start can be aligned:
+  // khugepaged and the fault handler only use aligned huge pages. And one that
+  // stays unusable at the end, so that the kernel never joins two buffers into
+  // one mapping, for which it tells the bytes in huge pages.
+  const size_t mapped = rounded + 2 * kHugePageBytes;
+  void* const base = mmap(nullptr, mapped, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return Refused("map", max_bytes);
+  const auto address = reinterpret_cast<uintptr_t>(base);
+  const uintptr_t aligned = RoundUp(address, kHugePageBytes);
   if (aligned > address) munmap(base, aligned - address);
-  const uintptr_t end = address + mapped;
-  if (end > aligned + rounded) {
-    munmap(reinterpret_cast<void*>(aligned + rounded), end - aligned - rounded);
+  const uintptr_t end = aligned + rounded + kHugePageBytes;
+  if (address + mapped > end) {
+    munmap(reinterpret_cast<void*>(end), address + mapped - end);
   }
-  auto* data = reinterpret_cast<std::byte*>(aligned);
+  auto* const data = reinterpret_cast<std::byte*>(aligned);
   madvise(data, rounded, MADV_HUGEPAGE);  // advice: failure costs speed only
-  return PageBuffer(data, size_bytes, rounded);
+  return PageBuffer(data, rounded);
 }
 
 PageBuffer::~PageBuffer() {
-  if (data_ != nullptr) munmap(data_, mapped_bytes_);
+  if (data_ != nullptr) munmap(data_, reserved_bytes_ + kHugePageBytes);
 }
 
 PageBuffer::PageBuffer(PageBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_bytes_(std::exchange(other.size_bytes_, 0)),
-      mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
+      reserved_bytes_(std::exchange(other.reserved_bytes_, 0)) {}
 
 PageBuffer& PageBuffer::operator=(PageBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
-  std::swap(mapped_bytes_, other.mapped_bytes_);
+  std::swap(reserved_bytes_, other.reserved_bytes_);
   return *this;
+}
+
+absl::Status PageBuffer::Grow(size_t size_bytes) {
+  ENGRAM_CHECK(size_bytes >= size_bytes_ && size_bytes <= reserved_bytes_);
+  const size_t usable = RoundUp(size_bytes_, kHugePageBytes);
+  const size_t wanted = RoundUp(size_bytes, kHugePageBytes);
+  if (wanted > usable &&
+      mprotect(data_ + usable, wanted - usable, PROT_READ | PROT_WRITE) != 0) {
+    return Refused("use", size_bytes);
+  }
+  size_bytes_ = size_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status PageBuffer::Discard(absl::Span<std::byte> pages) {
+  if (pages.empty()) return absl::OkStatus();
+  ENGRAM_CHECK(pages.data() >= data_ &&
+               pages.data() + pages.size() <= data_ + size_bytes_);
+  if (madvise(pages.data(), pages.size(), MADV_DONTNEED) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(
+      errno, absl::StrCat("cannot give back ", pages.size(), " bytes"));
+}
+
+size_t PageBuffer::PageBytes() {
+  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
 }
 
 size_t PageBuffer::HugeBytes() const {
   std::ifstream smaps("/proc/self/smaps");
   const auto begin = reinterpret_cast<uintptr_t>(data_);
-  const uintptr_t end = begin + mapped_bytes_;
+  const uintptr_t end = begin + reserved_bytes_;
   bool inside = false;
   size_t huge_bytes = 0;
   for (std::string line; std::getline(smaps, line);) {
@@ -91,7 +135,7 @@ size_t PageBuffer::HugeBytes() const {
     uint64_t kilobytes = 0;
     if (absl::SimpleAtoi(rest, &kilobytes)) huge_bytes += kilobytes << 10;
   }
-  return std::min<size_t>(huge_bytes, mapped_bytes_);
+  return std::min<size_t>(huge_bytes, reserved_bytes_);
 }
 
 }  // namespace engram

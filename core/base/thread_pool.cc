@@ -8,6 +8,9 @@
 namespace engram {
 namespace {
 
+// While others wait.
+constexpr uint32_t kMaxUrgentInARow = 64;
+
 // Shared by the caller of ParallelFor and its helpers. A helper that starts
 // after the last index was taken touches only `next`, so the block outlives
 // the call by reference count.
@@ -61,10 +64,10 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool ThreadPool::TryAdd(absl::AnyInvocable<void()> task) {
+bool ThreadPool::TryAdd(Task task, Urgency urgency) {
   MutexLock lock(&mutex_);
-  if (queue_.size() >= max_queued_) return false;
-  queue_.push_back(std::move(task));
+  if (Queued() >= max_queued_) return false;
+  (urgency == Urgency::kUrgent ? urgent_ : queue_).push_back(std::move(task));
   changed_.NotifyOne();
   return true;
 }
@@ -87,18 +90,27 @@ void ThreadPool::ParallelFor(size_t count,
 
 size_t ThreadPool::queued() const {
   MutexLock lock(&mutex_);
-  return queue_.size();
+  return Queued();
+}
+
+ThreadPool::Task ThreadPool::TakeNext() {
+  const bool urgent = queue_.empty() ||
+                      (!urgent_.empty() && urgent_in_a_row_ < kMaxUrgentInARow);
+  urgent_in_a_row_ = urgent ? urgent_in_a_row_ + 1 : 0;
+  std::deque<Task>& from = urgent ? urgent_ : queue_;
+  Task task = std::move(from.front());
+  from.pop_front();
+  return task;
 }
 
 void ThreadPool::Work() {
   while (true) {
-    absl::AnyInvocable<void()> task;
+    Task task;
     {
       MutexLock lock(&mutex_);
-      while (queue_.empty() && !stopping_) changed_.Wait(&mutex_);
-      if (queue_.empty()) return;
-      task = std::move(queue_.front());
-      queue_.pop_front();
+      while (Queued() == 0 && !stopping_) changed_.Wait(&mutex_);
+      if (Queued() == 0) return;
+      task = TakeNext();
     }
     task();
   }

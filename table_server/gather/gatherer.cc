@@ -8,6 +8,7 @@
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
+#include "table_server/gather/request_errors.h"
 
 namespace engram {
 namespace {
@@ -15,24 +16,7 @@ namespace {
 // Rows copied between two looks at the guard: some 100 us of work.
 constexpr uint64_t kRowsPerCheck = 4096;
 
-constexpr size_t kMaxEchoBytes = 64;  // a version id's length
 constexpr size_t kMaxLayers = 1024;
-
-// The beginning of what a caller sent, cut between two characters of UTF-8.
-absl::string_view Shortened(absl::string_view text) {
-  if (text.size() <= kMaxEchoBytes) return text;
-  size_t size = kMaxEchoBytes;
-  while (size > 0 && (static_cast<uint8_t>(text[size]) & 0xC0) == 0x80) --size;
-  return text.substr(0, size);
-}
-
-absl::Status WrongTable(absl::string_view version, const std::string& served) {
-  const absl::string_view asked = Shortened(version);
-  return MakeError(ErrorReason::kWrongTable,
-                   absl::StrCat("table version ", asked, " was asked, ", served,
-                                " is served"),
-                   {{"asked", std::string(asked)}, {"served", served}});
-}
 
 absl::Status TooLarge(uint64_t rows, uint64_t limit) {
   return MakeError(
@@ -50,12 +34,6 @@ absl::Status TooManyLayers(size_t layers) {
                    {{"what", "layers"},
                     {"value", absl::StrCat(layers)},
                     {"limit", absl::StrCat(kMaxLayers)}});
-}
-
-absl::Status UnknownLayer(LayerId layer) {
-  return MakeError(ErrorReason::kUnknownLayer,
-                   absl::StrCat("layer ", ToInt(layer), " has no table here"),
-                   {{"layer", absl::StrCat(ToInt(layer))}});
 }
 
 absl::Status RowOutOfRange(LayerId layer, RowId row, uint64_t rows) {
@@ -86,9 +64,7 @@ Gatherer::Gatherer(const Manifest& manifest, const PartitionSet& partitions,
 
 absl::StatusOr<CheckedGather> Gatherer::Check(
     absl::string_view version, absl::Span<const LayerRowIds> layers) const {
-  if (!version.empty() && version != manifest_.version()) {
-    return WrongTable(version, manifest_.version());
-  }
+  ENGRAM_RETURN_IF_ERROR(CheckVersion(version, manifest_));
   ENGRAM_RETURN_IF_ERROR(CheckLayerCount(layers.size()));
   CheckedGather gather;
   gather.layers.reserve(layers.size());
@@ -103,6 +79,8 @@ absl::StatusOr<CheckedGather> Gatherer::Check(
     if (!index.ok()) return UnknownLayer(layer.layer);
     gather.layers.push_back({*index, layer.row_ids});
   }
+  // Before the first look: what is seen to be held then stays.
+  gather.lease = partitions_.TakeLease();
   ENGRAM_RETURN_IF_ERROR(CheckRows(gather.layers));
   return gather;
 }
@@ -140,8 +118,8 @@ absl::Status Gatherer::NotHere(
   }
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  // A partition may have become ready since the first look: then nothing is
-  // missing, and partitions are never taken away.
+  // A partition may have become ready since the first look. If none is missing
+  // now, each was held at some moment under the lease, which keeps its bytes.
   if (missing.empty()) return absl::OkStatus();
   return PartitionNotHereError(options_.server_name, missing, partition_counts);
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/ids.h"
+#include "core/base/lease_epochs.h"
 #include "core/model/manifest.h"
 #include "table_server/gather/call_guard.h"
 #include "table_server/partitions/partition_set.h"
@@ -25,7 +26,9 @@ struct LayerRowIds {
 };
 
 // A gather that was checked in full: copying it needs no more checks. Refers
-// to the row ids it was made of.
+// to the row ids it was made of. As long as it lives, no memory of a partition
+// that the server drops is given back: it is to go as soon as its rows are
+// copied. Move-only.
 struct CheckedGather {
   struct Layer {
     size_t layer_index = 0;
@@ -33,6 +36,7 @@ struct CheckedGather {
   };
   std::vector<Layer> layers;
   uint64_t row_count = 0;
+  LeaseEpochs::Lease lease;  // of the partitions
 };
 
 // TOO_LARGE when a gather has more layer entries than one may have: a hostile
@@ -60,8 +64,9 @@ class Gatherer {
       absl::string_view version, absl::Span<const LayerRowIds> layers) const;
 
   // Copies rows [first_row, first_row + out.size() / row_bytes) of the gather,
-  // counted over its layers. CANCELLED or DEADLINE_EXCEEDED as `guard` says,
-  // errors of the tier; then `out` is unspecified.
+  // counted over its layers, whether their partitions are still held or not.
+  // CANCELLED or DEADLINE_EXCEEDED as `guard` says, errors of the tier; then
+  // `out` is unspecified.
   // REQUIRES: the rows are in the gather.
   absl::Status Copy(const CheckedGather& gather, uint64_t first_row,
                     absl::Span<std::byte> out, const CallGuard& guard) const;

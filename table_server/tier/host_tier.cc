@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "core/base/check.h"
-#include "core/base/log.h"
-#include "core/base/numa.h"
 #include "core/base/status_macros.h"
 
 namespace engram {
@@ -26,26 +23,6 @@ void PrefetchRow(const std::byte* row, size_t row_bytes) {
   }
 }
 
-uint64_t SlabBytes(const Manifest& manifest, size_t layer_index,
-                   absl::Span<const PartitionRef> owned) {
-  const LayerId layer_id = manifest.layers()[layer_index].layer_id;
-  uint64_t rows = 0;
-  for (const PartitionRef& ref : owned) {
-    if (ref.layer != layer_id) continue;
-    rows += manifest.RowsIn(layer_index, ref.partition);
-  }
-  return rows * manifest.row_format().row_bytes();
-}
-
-// Memory of one node is slower, not wrong.
-void Interleave(absl::Span<std::byte> slab, absl::Span<const int> numa_nodes) {
-  if (numa_nodes.size() < 2) return;
-  const absl::Status status = InterleaveOverNodes(slab, numa_nodes);
-  if (status.ok()) return;
-  spdlog::warn("rows may lie on one NUMA node: {}",
-               std::string(status.message()));
-}
-
 }  // namespace
 
 HostTier::HostTier(size_t row_bytes, uint64_t partition_rows)
@@ -54,50 +31,78 @@ HostTier::HostTier(size_t row_bytes, uint64_t partition_rows)
 
 uint64_t HostTier::BytesNeeded(const Manifest& manifest, size_t layer_index,
                                absl::Span<const PartitionRef> owned) {
-  const uint64_t bytes = SlabBytes(manifest, layer_index, owned);
+  const LayerId layer_id = manifest.layers()[layer_index].layer_id;
+  const size_t row_bytes = manifest.row_format().row_bytes();
+  uint64_t bytes = 0;
+  for (const PartitionRef& ref : owned) {
+    if (ref.layer != layer_id) continue;
+    bytes += SlotMemory::SlotBytes(manifest.RowsIn(layer_index, ref.partition) *
+                                   row_bytes);
+  }
   return (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
 absl::StatusOr<std::unique_ptr<HostTier>> HostTier::Create(
-    const Manifest& manifest, absl::Span<const PartitionRef> owned,
-    absl::Span<const int> numa_nodes) {
+    const Manifest& manifest, absl::Span<const int> numa_nodes) {
   const size_t row_bytes = manifest.row_format().row_bytes();
   std::unique_ptr<HostTier> tier(
       new HostTier(row_bytes, manifest.partition_rows()));
   for (size_t i = 0; i < manifest.layers().size(); ++i) {
     Layer& layer = tier->layers_.emplace_back();
-    layer.partitions.resize(manifest.partition_count(i));
-    ENGRAM_ASSIGN_OR_RETURN(
-        layer.slab, PageBuffer::Allocate(SlabBytes(manifest, i, owned)));
-    Interleave(layer.slab.bytes(), numa_nodes);
-    std::byte* next = layer.slab.bytes().data();
-    for (const PartitionRef& ref : owned) {
-      if (ref.layer != manifest.layers()[i].layer_id) continue;
-      Slot& slot = layer.partitions[ToInt(ref.partition)];
-      ENGRAM_CHECK(slot.data == nullptr);
-      slot = {next, manifest.RowsIn(i, ref.partition) * row_bytes};
-      next += slot.size_bytes;
+    const uint32_t count = manifest.partition_count(i);
+    layer.partitions.resize(count);
+    uint64_t most_rows = 0;
+    for (uint32_t p = 0; p < count; ++p) {
+      const uint64_t rows = manifest.RowsIn(i, PartitionId{p});
+      layer.partitions[p].size_bytes = rows * row_bytes;
+      most_rows = std::max(most_rows, rows);
     }
+    ENGRAM_ASSIGN_OR_RETURN(
+        layer.slots,
+        SlotMemory::Create(most_rows * row_bytes, count, numa_nodes));
   }
   return tier;
 }
 
+HostTier::Partition& HostTier::At(size_t layer_index, PartitionId partition) {
+  ENGRAM_CHECK(layer_index < layers_.size() &&
+               ToInt(partition) < layers_[layer_index].partitions.size());
+  return layers_[layer_index].partitions[ToInt(partition)];
+}
+
+absl::StatusOr<absl::Span<std::byte>> HostTier::Allocate(
+    size_t layer_index, PartitionId partition) {
+  Partition& entry = At(layer_index, partition);
+  ENGRAM_CHECK(entry.data == nullptr);
+  ENGRAM_ASSIGN_OR_RETURN(entry.data, layers_[layer_index].slots->Take());
+  allocated_bytes_.fetch_add(entry.size_bytes);
+  return absl::MakeSpan(entry.data, entry.size_bytes);
+}
+
 absl::Span<std::byte> HostTier::MutablePartition(size_t layer_index,
                                                  PartitionId partition) {
-  const Slot& slot = layers_[layer_index].partitions[ToInt(partition)];
-  ENGRAM_CHECK(slot.data != nullptr);
-  return {slot.data, slot.size_bytes};
+  const Partition& entry = At(layer_index, partition);
+  ENGRAM_CHECK(entry.data != nullptr);
+  return {entry.data, entry.size_bytes};
+}
+
+void HostTier::Free(size_t layer_index, PartitionId partition) {
+  Partition& entry = At(layer_index, partition);
+  ENGRAM_CHECK(entry.data != nullptr);
+  layers_[layer_index].slots->Give(std::exchange(entry.data, nullptr));
+  allocated_bytes_.fetch_sub(entry.size_bytes);
 }
 
 absl::Status HostTier::CopyRows(size_t layer_index,
                                 absl::Span<const RowId> row_ids,
                                 absl::Span<std::byte> out) const {
   ENGRAM_CHECK(out.size() == row_ids.size() * row_bytes_);
-  const Slot* slots = layers_[layer_index].partitions.data();
+  const Partition* partitions = layers_[layer_index].partitions.data();
   const uint64_t row_mask = (uint64_t{1} << partition_shift_) - 1;
   const auto address_of = [&](RowId row) {
     const uint64_t id = row;
-    return slots[id >> partition_shift_].data + (id & row_mask) * row_bytes_;
+    return partitions[id >> partition_shift_].data +
+           (id & row_mask) * row_bytes_;
   };
   const size_t ahead = std::min(kPrefetchRows, row_ids.size());
   for (size_t i = 0; i < ahead; ++i) {
@@ -113,15 +118,9 @@ absl::Status HostTier::CopyRows(size_t layer_index,
   return absl::OkStatus();
 }
 
-size_t HostTier::memory_bytes() const {
-  size_t bytes = 0;
-  for (const Layer& layer : layers_) bytes += layer.slab.bytes().size();
-  return bytes;
-}
-
 size_t HostTier::huge_page_bytes() const {
   size_t bytes = 0;
-  for (const Layer& layer : layers_) bytes += layer.slab.HugeBytes();
+  for (const Layer& layer : layers_) bytes += layer.slots->HugeBytes();
   return bytes;
 }
 

@@ -11,7 +11,8 @@
 namespace engram {
 
 // One place where a server's partitions live. What it holds of a partition
-// never changes once the partition is in the server's PartitionSet.
+// never changes from when the partition comes into the server's PartitionSet
+// until, after it was dropped there, the leases from before have ended.
 //
 // Thread safety: all methods may be called concurrently.
 // Ownership: callers own `row_ids` and `out`; a tier keeps no reference.
@@ -24,8 +25,9 @@ class RowTier {
 
   // Copies the packed bytes of row_ids[i] to the i-th slot of `out`.
   //
-  // REQUIRES: every row is of a partition in the PartitionSet;
-  //           out.size() == row_ids.size() * row_bytes().
+  // REQUIRES: every row is of a partition that the PartitionSet held under a
+  //           lease that still lasts; out.size() == row_ids.size() *
+  //           row_bytes().
   // Returns OK; otherwise `out` is unspecified.
   virtual absl::Status CopyRows(size_t layer_index,
                                 absl::Span<const RowId> row_ids,

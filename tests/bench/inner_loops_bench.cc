@@ -14,6 +14,7 @@
 #include "compute/hash/ngram_hash.h"
 #include "compute/project/projection.h"
 #include "core/base/check.h"
+#include "core/base/lease_epochs.h"
 #include "core/base/thread_pool.h"
 #include "core/model/layout.h"
 #include "core/model/manifest.h"
@@ -166,7 +167,7 @@ void BM_RouteParts(benchmark::State& state) {
   FewestRowsPolicy policy;
   for (auto _ : state) {
     const GatherPlan plan(layers, kPartitionRows);
-    GatherQueue queue(snapshot.servers().size(), kMaxRowsPerCall, {0, 1});
+    GatherQueue queue(kMaxRowsPerCall, {0, 1});
     queue.Add(plan.parts());
     queue.Route(snapshot, policy, absl::UnixEpoch());
     const std::vector<PlannedCall> calls = queue.TakeStartable();
@@ -181,19 +182,15 @@ void BM_RouteParts(benchmark::State& state) {
   }
   ItemsAre(state, rows);
 }
-BENCHMARK(BM_RouteParts)->Arg(6144)->Arg(49152);
+BENCHMARK(BM_RouteParts)->Arg(24)->Arg(6144)->Arg(49152);
 
 // One layer of a table in host memory.
 class Table {
  public:
   Table() : manifest_(MakeManifest()) {
-    std::vector<PartitionRef> owned;
+    tier_ = Must(HostTier::Create(manifest_));
     for (uint32_t i = 0; i < manifest_.partition_count(0); ++i) {
-      owned.push_back({manifest_.layers()[0].layer_id, PartitionId{i}});
-    }
-    tier_ = Must(HostTier::Create(manifest_, owned));
-    for (const PartitionRef& ref : owned) {
-      const auto bytes = tier_->MutablePartition(0, ref.partition);
+      const auto bytes = Must(tier_->Allocate(0, PartitionId{i}));
       std::memset(bytes.data(), 1, bytes.size());
     }
   }
@@ -240,6 +237,16 @@ void BM_GatherFromMemory(benchmark::State& state) {
                           static_cast<int64_t>(out.size()));
 }
 BENCHMARK(BM_GatherFromMemory)->Arg(24)->Arg(1536)->Arg(6144)->Arg(49152);
+
+// What each gather pays for partitions that may go while it copies.
+void BM_Lease(benchmark::State& state) {
+  static LeaseEpochs& leases = *new LeaseEpochs;
+  for (auto _ : state) {
+    LeaseEpochs::Lease lease = leases.Take();
+    benchmark::DoNotOptimize(lease);
+  }
+}
+BENCHMARK(BM_Lease)->Threads(1)->Threads(2);
 
 void BM_DecodeRowsBf16(benchmark::State& state) {
   const RowFormat format = V41RowFormat();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -59,6 +60,41 @@ TEST(ThreadPoolTest, FullQueueRefusesAndDrops) {
   }
   // The destructor ran what was queued.
   EXPECT_EQ(ran, 2);
+}
+
+TEST(ThreadPoolTest, UrgentTasksGoFirst) {
+  constexpr int kUrgent = 150;
+  Notification started;
+  Notification release;
+  std::vector<int> order;  // of tasks; normal ones are below 0
+  {
+    ThreadPool pool({.thread_count = 1});
+    ASSERT_TRUE(pool.TryAdd([&] {
+      started.Notify();
+      release.Wait();
+    }));
+    ASSERT_TRUE(started.WaitUntil(Soon()));
+    for (int i = 1; i <= 3; ++i) {
+      ASSERT_TRUE(pool.TryAdd([&, i] { order.push_back(-i); }));
+    }
+    for (int i = 0; i < kUrgent; ++i) {
+      ASSERT_TRUE(pool.TryAdd([&, i] { order.push_back(i); },
+                              ThreadPool::Urgency::kUrgent));
+    }
+    EXPECT_EQ(pool.queued(), kUrgent + 3U);
+    release.Notify();
+  }
+  // In the order added, and some of the others in between.
+  std::vector<int> urgent;
+  std::vector<size_t> others;
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] < 0 ? others.push_back(i) : urgent.push_back(order[i]);
+  }
+  ASSERT_EQ(urgent.size(), static_cast<size_t>(kUrgent));
+  EXPECT_TRUE(std::is_sorted(urgent.begin(), urgent.end()));
+  EXPECT_EQ(others, (std::vector<size_t>{64, 129, 152}));
+  EXPECT_EQ(order[64], -1);
+  EXPECT_EQ(order[152], -3);
 }
 
 TEST(ThreadPoolTest, ParallelForRunsEveryIndexOnce) {

@@ -174,6 +174,40 @@ TEST_F(GathererTest, ListsEveryMissingPartitionOnce) {
   EXPECT_EQ(out_, "");
 }
 
+TEST_F(GathererTest, ACheckedGatherGoesOnWithoutItsPartition) {
+  test::AddAll(manifest_, partitions_);
+  const std::vector<RowId> ids = {FirstRowOf(2), FirstRowOf(3)};
+  const std::vector<LayerRowIds> layers = {{layer(0), ids}};
+  auto checked = gatherer_.Check("", layers);
+  ASSERT_THAT(checked, IsOk());
+  partitions_.Withdraw(0, PartitionId{3});
+  EXPECT_THAT(Gather(layers), IsOk());
+  const LeaseEpochs::Mark mark = partitions_.Drop(0, PartitionId{3});
+  EXPECT_THAT(MissingPartitionsOf(Gather(layers)),
+              ElementsAre(PartitionRef{layer(0), PartitionId{3}}));
+  EXPECT_FALSE(partitions_.LeasesEnded(mark));
+  std::string rows(ids.size() * gatherer_.row_bytes(), '\xEE');
+  const CheckedGather moved = *std::move(checked);
+  ASSERT_THAT(
+      gatherer_.Copy(moved, 0,
+                     absl::MakeSpan(reinterpret_cast<std::byte*>(rows.data()),
+                                    rows.size()),
+                     Guard()),
+      IsOk());
+  EXPECT_EQ(rows, SyntheticRows(manifest_, layer(0), ids));
+  EXPECT_FALSE(partitions_.LeasesEnded(mark));
+}
+
+TEST_F(GathererTest, ARefusedGatherHoldsNothingUp) {
+  partitions_.Add(0, PartitionId{1});
+  partitions_.Withdraw(0, PartitionId{1});
+  const std::vector<RowId> ids = {FirstRowOf(1), FirstRowOf(2)};
+  const std::vector<LayerRowIds> layers = {{layer(0), ids}};
+  const auto refused = gatherer_.Check("", layers);
+  EXPECT_EQ(ReasonOf(refused.status()), ErrorReason::kPartitionNotHere);
+  EXPECT_TRUE(partitions_.LeasesEnded(partitions_.Drop(0, PartitionId{1})));
+}
+
 TEST_F(GathererTest, TooManyRowsAreTooLarge) {
   test::AddAll(manifest_, partitions_);
   const std::vector<RowId> ids(5000, 1);

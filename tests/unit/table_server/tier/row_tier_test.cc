@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <random>
@@ -28,25 +29,51 @@ std::vector<PartitionRef> AllPartitions(const Manifest& manifest) {
   return refs;
 }
 
-// A host tier filled with the rows that a synthetic one computes.
-std::unique_ptr<RowTier> FilledHostTier(
-    const Manifest& manifest, const std::vector<PartitionRef>& owned,
-    const std::vector<int>& numa_nodes = {}) {
-  auto tier = HostTier::Create(manifest, owned, numa_nodes);
+std::unique_ptr<HostTier> EmptyHostTier(
+    const Manifest& manifest, const std::vector<int>& numa_nodes = {}) {
+  auto tier = HostTier::Create(manifest, numa_nodes);
   EXPECT_THAT(tier, IsOk());
-  const size_t row_bytes = manifest.row_format().row_bytes();
-  for (const PartitionRef& ref : owned) {
-    const size_t index = *manifest.IndexOf(ref.layer);
-    auto bytes = (*tier)->MutablePartition(index, ref.partition);
-    EXPECT_EQ(bytes.size(), manifest.RowsIn(index, ref.partition) * row_bytes);
-    const uint64_t first = ToInt(ref.partition) * manifest.partition_rows();
-    for (size_t i = 0; i * row_bytes < bytes.size(); ++i) {
-      SyntheticRow(test::kTestSeed, ref.layer, static_cast<RowId>(first + i),
-                   manifest.row_format(),
-                   bytes.subspan(i * row_bytes, row_bytes));
-    }
-  }
   return *std::move(tier);
+}
+
+// Allocates `refs` and fills them with the rows that a synthetic tier computes.
+void Fill(const Manifest& manifest, const std::vector<PartitionRef>& refs,
+          HostTier& tier) {
+  for (const PartitionRef& ref : refs) {
+    const size_t index = *manifest.IndexOf(ref.layer);
+    const auto bytes = tier.Allocate(index, ref.partition);
+    ASSERT_THAT(bytes, IsOk());
+    EXPECT_EQ(bytes->size(), manifest.RowsIn(index, ref.partition) *
+                                 manifest.row_format().row_bytes());
+    EXPECT_EQ(tier.MutablePartition(index, ref.partition), *bytes);
+    test::FillWithSyntheticRows(manifest, ref, *bytes);
+  }
+}
+
+std::unique_ptr<RowTier> FilledHostTier(
+    const Manifest& manifest, const std::vector<int>& numa_nodes = {}) {
+  std::unique_ptr<HostTier> tier = EmptyHostTier(manifest, numa_nodes);
+  Fill(manifest, AllPartitions(manifest), *tier);
+  return tier;
+}
+
+// Every partition lies in the memory of another that was there before.
+std::unique_ptr<RowTier> RefilledHostTier(const Manifest& manifest) {
+  std::unique_ptr<HostTier> tier = EmptyHostTier(manifest);
+  std::vector<PartitionRef> refs = AllPartitions(manifest);
+  std::mt19937 random(3);
+  for (int round = 0; round < 3; ++round) {
+    std::shuffle(refs.begin(), refs.end(), random);
+    for (const PartitionRef& ref : refs) {
+      if (round == 0) continue;
+      const size_t index = *manifest.IndexOf(ref.layer);
+      tier->Free(index, ref.partition);
+    }
+    EXPECT_EQ(tier->memory_bytes(), 0U);
+    std::shuffle(refs.begin(), refs.end(), random);
+    Fill(manifest, refs, *tier);
+  }
+  return tier;
 }
 
 struct TierCase {
@@ -82,16 +109,15 @@ TEST_P(RowTierTest, CopiesAnyRowsInAnyOrder) {
 INSTANTIATE_TEST_SUITE_P(
     Tiers, RowTierTest,
     ::testing::Values(
-        TierCase{"Host",
-                 [](const Manifest& manifest) {
-                   return FilledHostTier(manifest, AllPartitions(manifest));
-                 }},
-        // Whether the machine has these nodes or not: placing is best effort.
         TierCase{
-            "HostOverNodes",
-            [](const Manifest& manifest) {
-              return FilledHostTier(manifest, AllPartitions(manifest), {0, 1});
-            }},
+            "Host",
+            [](const Manifest& manifest) { return FilledHostTier(manifest); }},
+        // Whether the machine has these nodes or not: placing is best effort.
+        TierCase{"HostOverNodes",
+                 [](const Manifest& manifest) {
+                   return FilledHostTier(manifest, {0, 1});
+                 }},
+        TierCase{"HostRefilled", RefilledHostTier},
         TierCase{"Synthetic",
                  [](const Manifest& manifest) -> std::unique_ptr<RowTier> {
                    return std::make_unique<SyntheticTier>(manifest,
@@ -105,7 +131,10 @@ TEST(HostTierTest, HoldsOwnedPartitionsOnly) {
   const std::vector<PartitionRef> owned = {
       {manifest.layers()[0].layer_id, PartitionId{3}},
       {manifest.layers()[1].layer_id, PartitionId{last}}};
-  const std::unique_ptr<RowTier> tier = FilledHostTier(manifest, owned);
+  const std::unique_ptr<HostTier> tier = EmptyHostTier(manifest);
+  EXPECT_EQ(tier->memory_bytes(), 0U);
+  EXPECT_EQ(tier->huge_page_bytes(), 0U);
+  Fill(manifest, owned, *tier);
   const uint64_t rows = manifest.RowsIn(0, PartitionId{3}) +
                         manifest.RowsIn(1, PartitionId{last});
   EXPECT_EQ(tier->memory_bytes(), rows * manifest.row_format().row_bytes());
@@ -123,12 +152,48 @@ TEST(HostTierTest, HoldsOwnedPartitionsOnly) {
   EXPECT_EQ(out, SyntheticRows(manifest, owned[0].layer, ids));
 }
 
-TEST(HostTierTest, OwnsNothing) {
+TEST(HostTierTest, FreedMemoryIsUsedFirst) {
   const Manifest manifest = test::TinyManifest();
-  const auto tier = HostTier::Create(manifest, {});
-  ASSERT_THAT(tier, IsOk());
-  EXPECT_EQ((*tier)->memory_bytes(), 0U);
+  const std::unique_ptr<HostTier> tier = EmptyHostTier(manifest);
+  const auto allocate = [&](uint32_t partition) {
+    const auto bytes = tier->Allocate(0, PartitionId{partition});
+    EXPECT_THAT(bytes, IsOk());
+    return bytes->data();
+  };
+  const std::byte* const first = allocate(7);
+  const std::byte* const second = allocate(3);
+  EXPECT_GT(second, first);
+  const size_t before = tier->memory_bytes();
+  tier->Free(0, PartitionId{7});
+  EXPECT_LT(tier->memory_bytes(), before);
+  EXPECT_EQ(tier->MutablePartition(0, PartitionId{3}).data(), second);
+  EXPECT_EQ(allocate(9), first);
+  EXPECT_EQ(tier->memory_bytes(), before);
+  EXPECT_GT(allocate(7), second);
+}
+
+TEST(HostTierTest, BytesNeededAreWholeHugePages) {
+  const Manifest manifest = test::TinyManifest();
   EXPECT_EQ(HostTier::BytesNeeded(manifest, 0, {}), 0U);
+  const uint64_t all =
+      HostTier::BytesNeeded(manifest, 0, AllPartitions(manifest));
+  const uint64_t rows_bytes =
+      manifest.layers()[0].row_count * manifest.row_format().row_bytes();
+  EXPECT_EQ(all % (2 << 20), 0U);
+  EXPECT_GE(all, rows_bytes);
+  EXPECT_LT(all, rows_bytes + (2 << 20));
+}
+
+TEST(HostTierDeathTest, APartitionIsAllocatedOnceAndThenFreedOnce) {
+  const Manifest manifest = test::TinyManifest();
+  const std::unique_ptr<HostTier> tier = EmptyHostTier(manifest);
+  EXPECT_DEATH(tier->Free(0, PartitionId{1}), "data");
+  EXPECT_DEATH(tier->MutablePartition(0, PartitionId{1}), "data");
+  ASSERT_THAT(tier->Allocate(0, PartitionId{1}), IsOk());
+  EXPECT_DEATH((void)tier->Allocate(0, PartitionId{1}), "data");
+  EXPECT_DEATH(
+      (void)tier->Allocate(0, PartitionId{manifest.partition_count(0)}),
+      "layer_index");
 }
 
 }  // namespace
