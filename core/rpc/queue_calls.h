@@ -90,7 +90,10 @@ class WriteStream {
     }
     // Whoever decides for a step is the only one to start an operation until
     // it is done.
-    if (step == Step::kWrite) writer_.Write(message_, written_.tag());
+    if (step == Step::kWrite) {
+      BeforeWrite(message_);
+      writer_.Write(message_, written_.tag());
+    }
     if (step == Step::kFinish) writer_.Finish(status, finished_event_.tag());
   }
 
@@ -123,6 +126,9 @@ class WriteStream {
   // Fills `message`, the one before if any, with what there is to tell; false:
   // nothing. Called by one thread at a time, under a lock: no blocking.
   virtual bool MakeMessage(Response& message) = 0;
+  // `message` was made and is about to be written; no lock is held. What the
+  // next one takes may be started now.
+  virtual void BeforeWrite(const Response& /*message*/) {}
   // The call is over; nothing else is called after.
   virtual void OnEnded(const grpc::Status& status) = 0;
 

@@ -41,8 +41,11 @@ void SetLimits(grpc::ServerBuilder& builder,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  builder.AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      static_cast<int>(absl::ToInt64Milliseconds(options.handshake_timeout)));
 }
 
 void ShutDownUnused(grpc::CompletionQueue& queue) {
@@ -87,6 +90,14 @@ class RpcServerImpl final : public RpcServer {
   const std::string& address() const override { return address_; }
 
   void SetServing(bool serving) override { health_.SetServing(serving); }
+
+  std::vector<QueueLoop*> loops() override {
+    std::vector<QueueLoop*> loops;
+    for (const std::unique_ptr<QueueLoop>& loop : loops_) {
+      loops.push_back(loop.get());
+    }
+    return loops;
+  }
 
   void Shutdown(absl::Time deadline) override {
     {

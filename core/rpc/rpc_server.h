@@ -35,6 +35,9 @@ class RpcServer {
     QueueService* queue_service = nullptr;        // as `services`; null: none
     int max_receive_bytes = kMaxMessageBytes;     // of one message
     size_t memory_quota_bytes = size_t{1} << 30;  // gRPC's own buffers
+    // Who connects and does not say within this time that it speaks HTTP/2 is
+    // cut off; later, who answers no ping.
+    absl::Duration handshake_timeout = absl::Seconds(10);
   };
 
   // Listening when it returns, health NOT_SERVING. UNAVAILABLE: the address
@@ -45,6 +48,9 @@ class RpcServer {
   // The address as bound: the true port in place of 0.
   virtual const std::string& address() const = 0;
   virtual void SetServing(bool serving) = 0;
+  // Those of options.queues, for calls that this process makes itself: then no
+  // other thread waits for the network. They must have ended before Shutdown.
+  virtual std::vector<QueueLoop*> loops() = 0;
   // Stops accepting, lets calls end until `deadline`, then cancels the rest.
   virtual void Shutdown(absl::Time deadline) = 0;
 };

@@ -14,11 +14,20 @@
 
 namespace engram {
 
-ShutdownSignal::ShutdownSignal() {
+namespace {
+
+sigset_t ShutdownSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+}  // namespace
+
+ShutdownSignal::ShutdownSignal() {
+  const sigset_t signals = ShutdownSignals();
   ENGRAM_CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   std::signal(SIGPIPE, SIG_IGN);
   fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -29,6 +38,7 @@ ShutdownSignal::~ShutdownSignal() { close(fd_); }
 
 bool ShutdownSignal::WaitUntil(absl::Time deadline) const {
   constexpr int64_t kMaxPollMs = 60000;
+  if (came_.load()) return true;
   while (true) {
     const absl::Duration left =
         std::max(deadline - absl::Now(), absl::ZeroDuration());
@@ -41,6 +51,16 @@ bool ShutdownSignal::WaitUntil(absl::Time deadline) const {
     if (count < 0 && errno != EINTR) return false;
     if (absl::Now() >= deadline) return false;
   }
+}
+
+void ShutdownSignal::EndAtTheNext() {
+  came_.store(true);
+  // What has come is pending until it is read, and would end the process.
+  signalfd_siginfo info;
+  while (read(fd_, &info, sizeof(info)) > 0) {
+  }
+  const sigset_t signals = ShutdownSignals();
+  ENGRAM_CHECK(pthread_sigmask(SIG_UNBLOCK, &signals, nullptr) == 0);
 }
 
 }  // namespace engram

@@ -1,6 +1,8 @@
 #ifndef ENGRAM_CORE_RPC_SHUTDOWN_SIGNAL_H_
 #define ENGRAM_CORE_RPC_SHUTDOWN_SIGNAL_H_
 
+#include <atomic>
+
 #include "absl/time/time.h"
 
 namespace engram {
@@ -18,8 +20,13 @@ class ShutdownSignal {
   // Returns true once a signal has come, false at `deadline`.
   bool WaitUntil(absl::Time deadline) const;
 
+  // From now on the next signal ends the process at once, as signals do.
+  // REQUIRES: one has come; called on a thread that goes on for a while.
+  void EndAtTheNext();
+
  private:
   int fd_;
+  std::atomic<bool> came_{false};
 };
 
 }  // namespace engram

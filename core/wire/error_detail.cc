@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/wire/layer_partitions.h"
 #include "engram/v1/errors.pb.h"
 #include "google/rpc/error_details.pb.h"
 
@@ -93,6 +94,11 @@ std::string FirstFew(absl::Span<const PartitionRef> partitions) {
 
 }  // namespace
 
+absl::string_view ReasonName(ErrorReason reason) {
+  return reason == ErrorReason::kNone ? absl::string_view()
+                                      : EntryOf(reason).name;
+}
+
 absl::Status MakeError(
     ErrorReason reason, absl::string_view message,
     std::vector<std::pair<std::string, std::string>> metadata) {
@@ -151,23 +157,7 @@ absl::Status PartitionNotHereError(
       {{"server", std::string(server)},
        {"count", absl::StrCat(missing.size())}});
   v1::PartitionNotHere detail;
-  for (const auto& [layer, count] : partition_counts) {
-    std::string bitmap((count + 7) / 8, '\0');
-    bool any = false;
-    for (const PartitionRef& ref : missing) {
-      if (ref.layer != layer) continue;
-      const uint32_t partition = ToInt(ref.partition);
-      ENGRAM_CHECK(partition < count);
-      bitmap[partition / 8] =
-          static_cast<char>(bitmap[partition / 8] | 1 << partition % 8);
-      any = true;
-    }
-    if (!any) continue;
-    v1::LayerPartitions* partitions = detail.add_missing();
-    partitions->set_layer_id(ToInt(layer));
-    partitions->set_partition_count(count);
-    partitions->set_bitmap(std::move(bitmap));
-  }
+  *detail.mutable_missing() = ToLayerPartitions(missing, partition_counts);
   SetPayload(status, kNotHereUrl, detail);
   return status;
 }

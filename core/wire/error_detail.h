@@ -30,6 +30,9 @@ enum class ErrorReason {
   kNotReady,
 };
 
+// As errors.proto writes it: "OVERLOADED". Empty for kNone.
+absl::string_view ReasonName(ErrorReason reason);
+
 // A status of the code that errors.proto gives `reason`. REQUIRES: not kNone.
 absl::Status MakeError(
     ErrorReason reason, absl::string_view message,

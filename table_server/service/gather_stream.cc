@@ -219,19 +219,20 @@ absl::StatusOr<GatherStream::CallPtr> GatherStream::Admit(
   }
   const uint64_t reply_bytes =
       RowCountOf(request.gather()) * service_.gatherer.row_bytes();
+  const uint64_t held_bytes =
+      std::min<uint64_t>(reply_bytes, (service_.limits.max_queued_pieces + 1) *
+                                          service_.buffers.max_rows_bytes());
+  const absl::Time deadline =
+      DeadlineOf(request.timeout_us(), service_.clock.Now(),
+                 absl::FromChrono(context_.deadline()));
   ENGRAM_ASSIGN_OR_RETURN(
       Admission::Ticket ticket,
-      service_.Admit(request.gather(), reply_bytes,
-                     std::min<uint64_t>(
-                         reply_bytes, (service_.limits.max_queued_pieces + 1) *
-                                          service_.buffers.max_rows_bytes())));
+      service_.Admit(request.gather(), reply_bytes, held_bytes, deadline));
   return std::make_shared<Call>(
       Call{request.call_id(),
-           std::make_unique<GatherTask>(
-               service_, TableMethod::kGatherStream,
-               std::move(*request.mutable_gather()), std::move(ticket),
-               DeadlineOf(request.timeout_us(), service_.clock.Now(),
-                          absl::FromChrono(context_.deadline())))});
+           std::make_unique<GatherTask>(service_, TableMethod::kGatherStream,
+                                        std::move(*request.mutable_gather()),
+                                        std::move(ticket), deadline)});
 }
 
 void GatherStream::HandleCancel(uint64_t call_id) {
@@ -391,11 +392,14 @@ void GatherStream::StartPump() {
     Pump();
     return EventEnded();
   }
-  const absl::Status status = service_.Schedule(*source_.loop, [this] {
-    Pump();
-    Advance();
-    EventEnded();
-  });
+  const absl::Status status = service_.Schedule(
+      *source_.loop,
+      [this] {
+        Pump();
+        Advance();
+        EventEnded();
+      },
+      GatherTask::UrgencyOf(small));
   if (status.ok()) return;
   {
     MutexLock lock(&mutex_);

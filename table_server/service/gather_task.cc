@@ -47,6 +47,13 @@ GatherTask::GatherTask(ServiceContext& service, TableMethod method,
       deadline_(deadline) {}
 
 absl::StatusOr<GatherTask::Piece> GatherTask::Next() {
+  absl::StatusOr<Piece> piece = GatherPiece();
+  // Its lease must not wait for a caller that is slow to take the answer.
+  if (!piece.ok() || piece->last) gather_.reset();
+  return piece;
+}
+
+absl::StatusOr<GatherTask::Piece> GatherTask::GatherPiece() {
   ENGRAM_RETURN_IF_ERROR(CheckOnce());
   const size_t row_bytes = service_.gatherer.row_bytes();
   const uint64_t rows = std::min(service_.buffers.max_rows_bytes() / row_bytes,
@@ -79,9 +86,12 @@ ReplyEnd GatherTask::end() const {
 }
 
 void GatherTask::Record(absl::StatusCode code) const {
-  const uint64_t rows = code == absl::StatusCode::kOk ? next_row_ : 0;
-  service_.metrics.GatherEnded(method_, code, service_.clock.Now() - arrived_,
-                               rows, rows * service_.gatherer.row_bytes());
+  const bool done = code == absl::StatusCode::kOk;
+  const absl::Duration time = service_.clock.Now() - arrived_;
+  if (done) service_.admission.Took(ticket_, time);
+  const uint64_t rows = done ? next_row_ : 0;
+  service_.metrics.GatherEnded(method_, code, time, rows,
+                               rows * service_.gatherer.row_bytes());
 }
 
 }  // namespace engram

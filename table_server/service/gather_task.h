@@ -39,9 +39,13 @@ class GatherTask {
 
   // Decode-sized: gathered in less time than it takes to queue it.
   bool small() const { return small_; }
+  // Of the steps of a gather.
+  static ThreadPool::Urgency UrgencyOf(bool small) {
+    return small ? ThreadPool::Urgency::kUrgent : ThreadPool::Urgency::kNormal;
+  }
 
   // The next rows of the answer. The first call checks all of them. An error
-  // ends the task. REQUIRES: not ended.
+  // ends the task, and so does the last piece. REQUIRES: not ended.
   absl::StatusOr<Piece> Next();
   // What goes with the last piece, once it is there.
   ReplyEnd end() const;
@@ -60,6 +64,7 @@ class GatherTask {
   CallGuard Guard() const {
     return CallGuard(deadline_, cancelled_, service_.clock);
   }
+  absl::StatusOr<Piece> GatherPiece();
   absl::Status CheckOnce();
 
   ServiceContext& service_;
@@ -72,7 +77,7 @@ class GatherTask {
   const absl::Time arrived_;
   const absl::Time deadline_;
   std::atomic<bool> cancelled_{false};
-  std::optional<CheckedGather> gather_;
+  std::optional<CheckedGather> gather_;  // until the task has ended
   std::optional<GatherCrc> crc_;
   uint64_t next_row_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <grpcpp/support/slice.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/wire/error_detail.h"
@@ -27,6 +28,18 @@ grpc::ByteBuffer StreamError(uint64_t call_id, const absl::Status& status) {
   *response.mutable_error() = ToRpcStatusProto(status);
   const grpc::Slice slice(response.SerializeAsString());
   return grpc::ByteBuffer(&slice, 1);
+}
+
+LayerPartitionsList ToLayerPartitions(
+    std::vector<PartitionSet::LayerBitmap> layers) {
+  LayerPartitionsList list;
+  for (PartitionSet::LayerBitmap& layer : layers) {
+    v1::LayerPartitions* const entry = list.Add();
+    entry->set_layer_id(ToInt(layer.layer));
+    entry->set_partition_count(layer.partition_count);
+    entry->set_bitmap(std::move(layer.bitmap));
+  }
+  return list;
 }
 
 }  // namespace engram

@@ -4,8 +4,12 @@
 #include <google/protobuf/message.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <vector>
+
 #include "absl/status/status.h"
+#include "core/wire/layer_partitions.h"
 #include "engram/v1/table.pb.h"
+#include "table_server/partitions/partition_set.h"
 
 namespace engram {
 
@@ -15,6 +19,10 @@ absl::Status ParseMessage(grpc::ByteBuffer& bytes,
 
 // The message that ends a gather of a stream with an error.
 grpc::ByteBuffer StreamError(uint64_t call_id, const absl::Status& status);
+
+// What a snapshot says of each layer, moved out of it.
+LayerPartitionsList ToLayerPartitions(
+    std::vector<PartitionSet::LayerBitmap> layers);
 
 }  // namespace engram
 

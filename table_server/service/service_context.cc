@@ -16,9 +16,11 @@ absl::Status ServiceContext::DrainingError() const {
 }
 
 absl::Status ServiceContext::Schedule(QueueLoop& loop,
-                                      absl::AnyInvocable<void()> step) {
-  const bool added = workers.has_value() ? workers->TryAdd(std::move(step))
-                                         : loop.Defer(std::move(step));
+                                      absl::AnyInvocable<void()> step,
+                                      ThreadPool::Urgency urgency) {
+  const bool added = workers.has_value()
+                         ? workers->TryAdd(std::move(step), urgency)
+                         : loop.Defer(std::move(step));
   if (added) return absl::OkStatus();
   if (!accepting.load()) return DrainingError();
   return WithRetryAfter(
@@ -27,11 +29,12 @@ absl::Status ServiceContext::Schedule(QueueLoop& loop,
 }
 
 absl::StatusOr<Admission::Ticket> ServiceContext::Admit(
-    const v1::GatherRequest& request, uint64_t reply_bytes,
-    uint64_t held_bytes) {
+    const v1::GatherRequest& request, uint64_t reply_bytes, uint64_t held_bytes,
+    absl::Time deadline) {
   if (!accepting.load()) return DrainingError();
   ENGRAM_RETURN_IF_ERROR(CheckLayerCount(request.layers_size()));
-  return admission.Enter(request.SpaceUsedLong() + held_bytes, reply_bytes);
+  return admission.Enter(request.SpaceUsedLong() + held_bytes, reply_bytes,
+                         deadline - clock.Now());
 }
 
 uint64_t RowCountOf(const v1::GatherRequest& request) {

@@ -15,8 +15,10 @@
 #include "core/rpc/queue_loop.h"
 #include "engram/v1/table.pb.h"
 #include "table_server/gather/gatherer.h"
+#include "table_server/gather/partition_reader.h"
 #include "table_server/partitions/partition_set.h"
 #include "table_server/service/admission.h"
+#include "table_server/service/cluster_calls.h"
 #include "table_server/service/live_set.h"
 #include "table_server/service/reply_buffers.h"
 #include "table_server/service/service_limits.h"
@@ -32,12 +34,15 @@ struct ServiceContext {
   const Clock& clock;
   const Manifest& manifest;
   PartitionSet& partitions;
+  ClusterCalls* const cluster;  // null: in none
   Gatherer gatherer;
+  PartitionReader partition_reader;
   Admission admission;
   TableMetrics& metrics;
   ReplyBuffers buffers;
   LiveSet streams;
   LiveSet watchers;
+  LiveSet fetches;
   std::atomic<bool> accepting{true};  // false: DRAINING
   // Where rows are gathered; none: on the threads of the queues. Last, so that
   // it is joined first.
@@ -49,15 +54,19 @@ struct ServiceContext {
   bool MayGatherHere(const QueueLoop& loop) const {
     return !workers.has_value() && loop.OnLoopThread();
   }
-  // Runs a step of a gather later: on the workers or, when no event waits, on
-  // the loop. OVERLOADED when too many wait.
-  absl::Status Schedule(QueueLoop& loop, absl::AnyInvocable<void()> step);
+  // Runs a step of a gather later: on the workers, where those of small ones
+  // are urgent, or, when no event waits, on the loop. OVERLOADED when too many
+  // wait.
+  absl::Status Schedule(
+      QueueLoop& loop, absl::AnyInvocable<void()> step,
+      ThreadPool::Urgency urgency = ThreadPool::Urgency::kNormal);
 
   // Admits a gather that asks for `reply_bytes` and holds `held_bytes` of them
   // at a time.
   absl::StatusOr<Admission::Ticket> Admit(const v1::GatherRequest& request,
                                           uint64_t reply_bytes,
-                                          uint64_t held_bytes);
+                                          uint64_t held_bytes,
+                                          absl::Time deadline);
 };
 
 // Rows of all layers of a request.

@@ -19,6 +19,7 @@ struct ServiceLimits {
   uint64_t max_gathers_in_flight_per_stream = 64;
   uint64_t max_streams = 8192;  // a client has some for each connection
   uint64_t max_watchers = 1024;
+  uint64_t max_fetches = 4;  // partitions that peers copy at once
   // Gathers of no more row bytes than this are of decode size: they go before
   // larger ones.
   uint64_t small_bytes = kSmallGatherBytes;
@@ -31,6 +32,12 @@ struct ServiceLimits {
   // Memory for pieces that is kept for the next ones.
   uint64_t pooled_reply_bytes = 128 << 20;
   absl::Duration retry_after = absl::Milliseconds(20);  // of OVERLOADED
+  // Fetches are sent in pieces of this size, at least one row: short enough
+  // that gathers do not wait long for the thread that copies one.
+  uint64_t fetch_piece_bytes = 256 << 10;
+  // A fetch whose peer takes nothing for so long is cancelled.
+  absl::Duration fetch_stall = absl::Minutes(1);
+  absl::Duration retry_fetch_after = absl::Milliseconds(200);
 };
 
 }  // namespace engram

@@ -11,7 +11,8 @@ namespace engram {
 namespace {
 
 constexpr std::array<const char*, kTableMethodCount> kMethodNames = {
-    "GetTable", "Gather", "GatherStream", "WatchPartitions"};
+    "GetTable",       "Gather",   "GatherStream", "WatchPartitions",
+    "FetchPartition", "Exchange", "Leave"};
 
 std::vector<prometheus::Gauge*> AddLayerGauges(prometheus::Registry& registry,
                                                absl::Span<const LayerId> layers,
@@ -74,6 +75,9 @@ void TableMetrics::AddCallMetrics(prometheus::Registry& registry) {
                       "Rows of gathers that succeeded.");
   row_bytes_ = &AddCounter(registry, "engram_table_row_bytes_total",
                            "Bytes of packed rows of gathers that succeeded.");
+  fetched_bytes_ =
+      &AddCounter(registry, "engram_table_fetched_bytes_total",
+                  "Bytes of packed rows that other servers copied from here.");
 }
 
 void TableMetrics::AddGauges(prometheus::Registry& registry,
@@ -112,6 +116,8 @@ void TableMetrics::AddGauges(prometheus::Registry& registry,
   gauges_.streams_limit = add("streams_limit", "Their limit.");
   gauges_.watchers = add("watchers", "Open WatchPartitions calls.");
   gauges_.watchers_limit = add("watchers_limit", "Their limit.");
+  gauges_.fetches = add("fetches", "Open FetchPartition calls.");
+  gauges_.fetches_limit = add("fetches_limit", "Their limit.");
   gauges_.ready =
       add("ready", "1 when every owned partition is loaded and verified.");
   gauges_.memory_bytes = add("memory_bytes", "Memory reserved for rows.");
@@ -144,6 +150,10 @@ void TableMetrics::GatherEnded(TableMethod method, absl::StatusCode code,
   if (code != absl::StatusCode::kOk) return;
   rows_->Increment(static_cast<double>(rows));
   row_bytes_->Increment(static_cast<double>(bytes));
+}
+
+void TableMetrics::Fetched(uint64_t bytes) {
+  fetched_bytes_->Increment(static_cast<double>(bytes));
 }
 
 void TableMetrics::LoadProgress(uint64_t loaded_bytes, uint64_t total_bytes) {

@@ -23,8 +23,11 @@ enum class TableMethod {
   kGather,
   kGatherStream,  // one gather of a stream
   kWatchPartitions,
+  kFetchPartition,
+  kExchange,
+  kLeave,
 };
-inline constexpr size_t kTableMethodCount = 4;
+inline constexpr size_t kTableMethodCount = 7;
 
 // The engram_table_* metrics, all of them there (as 0) from the start.
 // Thread safety: all methods may be called concurrently.
@@ -36,6 +39,7 @@ class TableMetrics {
   void CallEnded(TableMethod method, absl::StatusCode code);
   void GatherEnded(TableMethod method, absl::StatusCode code,
                    absl::Duration took, uint64_t rows, uint64_t bytes);
+  void Fetched(uint64_t bytes);
   void LoadProgress(uint64_t loaded_bytes, uint64_t total_bytes);
 
   // Gauges that are set from outside, by the snapshot before each scrape.
@@ -54,6 +58,8 @@ class TableMetrics {
     prometheus::Gauge* streams_limit;
     prometheus::Gauge* watchers;
     prometheus::Gauge* watchers_limit;
+    prometheus::Gauge* fetches;
+    prometheus::Gauge* fetches_limit;
     prometheus::Gauge* ready;
     prometheus::Gauge* memory_bytes;
     prometheus::Gauge* huge_page_bytes;
@@ -77,6 +83,7 @@ class TableMetrics {
   std::array<prometheus::Histogram*, kTableMethodCount> gather_seconds_;
   prometheus::Counter* rows_;
   prometheus::Counter* row_bytes_;
+  prometheus::Counter* fetched_bytes_;
   prometheus::Gauge* load_bytes_;
   prometheus::Gauge* loaded_bytes_;
   Gauges gauges_;

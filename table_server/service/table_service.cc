@@ -5,6 +5,9 @@
 #include "core/model/config.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/queue_calls.h"
+#include "core/wire/error_detail.h"
+#include "table_server/service/cluster_answers.h"
+#include "table_server/service/fetch_stream.h"
 #include "table_server/service/gather_stream.h"
 #include "table_server/service/unary_gather.h"
 #include "table_server/service/watch_stream.h"
@@ -41,32 +44,6 @@ ServiceLimits WithFairStreams(ServiceLimits limits) {
   return limits;
 }
 
-// One FetchPartition, which is reserved.
-class FetchStream final : public WriteStream<v1::FetchPartitionRequest,
-                                             v1::FetchPartitionResponse> {
- public:
-  // Asks gRPC for the next call of `source`; that one asks for the next.
-  static void Await(const CallSource& source) {
-    std::shared_ptr<FetchStream> stream(new FetchStream(source));
-    source.rpc->RequestFetchPartition(stream->context(), stream->request(),
-                                      stream->writer(), source.queue,
-                                      source.queue, stream->Arm(stream));
-  }
-
- private:
-  explicit FetchStream(const CallSource& source)
-      : WriteStream(*source.loop), source_(source) {}
-
-  void Begin() override {
-    Await(source_);
-    End({grpc::StatusCode::UNIMPLEMENTED, ""});
-  }
-  bool MakeMessage(v1::FetchPartitionResponse&) override { return false; }
-  void OnEnded(const grpc::Status&) override {}
-
-  const CallSource source_;
-};
-
 }  // namespace
 
 TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
@@ -78,11 +55,14 @@ TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
                .clock = *options.clock,
                .manifest = manifest,
                .partitions = partitions,
+               .cluster = options.cluster,
                .gatherer =
                    Gatherer(manifest, partitions, tier,
                             {.server_name = options.server_name,
                              .max_rows = MaxRows(options.limits,
                                                  manifest.row_format())}),
+               .partition_reader = PartitionReader(manifest, partitions, tier,
+                                                   options.server_name),
                .admission = Admission(
                    {.max_gathers = options.limits.max_gathers_in_flight,
                     .max_bytes =
@@ -96,11 +76,18 @@ TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
                         PieceRowsBytes(options.limits, manifest.row_format()),
                     .max_pooled_bytes = options.limits.pooled_reply_bytes}),
                .streams = LiveSet(options.limits.max_streams),
-               .watchers = LiveSet(options.limits.max_watchers)},
-      sweeper_([this] { context_.streams.ExpireAll(); }) {
+               .watchers = LiveSet(options.limits.max_watchers),
+               .fetches = LiveSet(options.limits.max_fetches)},
+      sweeper_([this] {
+        context_.streams.ExpireAll();
+        context_.fetches.ExpireAll();
+      }) {
   if (options.worker_threads > 0) {
     context_.workers.emplace(
         ThreadPool::Options{.thread_count = options.worker_threads});
+    for (size_t i = 0; i < options.worker_threads; ++i) {
+      context_.admission.AddThread();
+    }
   }
 }
 
@@ -118,11 +105,13 @@ void TableService::StopAccepting() {
   context_.accepting.store(false);
   context_.watchers.StopAll();
   context_.streams.StopAll();
+  context_.fetches.StopAll();
 }
 
 bool TableService::Idle() const {
   return context_.admission.usage().gathers == 0 &&
-         context_.streams.size() == 0 && context_.watchers.size() == 0;
+         context_.streams.size() == 0 && context_.watchers.size() == 0 &&
+         context_.fetches.size() == 0;
 }
 
 void TableService::UpdateGauges() const {
@@ -147,6 +136,8 @@ void TableService::UpdateGauges() const {
   set(gauges.streams_limit, context_.streams.limit());
   set(gauges.watchers, context_.watchers.size());
   set(gauges.watchers_limit, context_.watchers.limit());
+  set(gauges.fetches, context_.fetches.size());
+  set(gauges.fetches_limit, context_.fetches.limit());
   set(gauges.ready, ready_.load() ? 1 : 0);
   for (size_t i = 0; i < gauges.partitions_ready.size(); ++i) {
     set(gauges.partitions_ready[i], context_.partitions.held_count(i));
@@ -177,18 +168,24 @@ grpc::Status TableService::Describe(v1::GetTableResponse& response) {
   response.set_max_rows_per_gather(max_rows_per_gather());
   response.set_max_gathers_in_flight_per_stream(
       context_.limits.max_gathers_in_flight_per_stream);
-  context_.metrics.CallEnded(TableMethod::kGetTable, absl::StatusCode::kOk);
-  return grpc::Status::OK;
+  return Counted(TableMethod::kGetTable, absl::OkStatus());
 }
 
 void TableService::Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) {
   const CallSource source{this, &context_, &loop, &queue};
+  if (!context_.workers.has_value()) context_.admission.AddThread();
   for (int i = 0; i < kAwaitedCalls; ++i) UnaryGather::Await(source);
   for (int i = 0; i < kAwaitedStreams; ++i) {
     engram::GatherStream::Await(source);
   }
   WatchStream::Await(source);
   FetchStream::Await(source);
+  ServeDescriptions(loop, queue);
+}
+
+// What is small and answered at once.
+void TableService::ServeDescriptions(QueueLoop& loop,
+                                     grpc::ServerCompletionQueue& queue) {
   UnaryCall<v1::GetTableRequest, v1::GetTableResponse>::Await(
       loop,
       {.ask =
@@ -200,6 +197,37 @@ void TableService::Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) {
            [this](const v1::GetTableRequest&, v1::GetTableResponse& response) {
              return Describe(response);
            }});
+  UnaryCall<v1::ExchangeRequest, v1::ExchangeResponse>::Await(
+      loop,
+      {.ask =
+           [this, &queue](auto* context, auto* request, auto* writer,
+                          void* tag) {
+             RequestExchange(context, request, writer, &queue, &queue, tag);
+           },
+       .answer =
+           [this](const v1::ExchangeRequest& request,
+                  v1::ExchangeResponse& response) {
+             return Counted(
+                 TableMethod::kExchange,
+                 AnswerExchange(context_, ready_.load(), request, response));
+           }});
+  UnaryCall<v1::LeaveRequest, v1::LeaveResponse>::Await(
+      loop, {.ask =
+                 [this, &queue](auto* context, auto* request, auto* writer,
+                                void* tag) {
+                   RequestLeave(context, request, writer, &queue, &queue, tag);
+                 },
+             .answer =
+                 [this](const v1::LeaveRequest& request, v1::LeaveResponse&) {
+                   return Counted(TableMethod::kLeave,
+                                  AnswerLeave(context_, request));
+                 }});
+}
+
+grpc::Status TableService::Counted(TableMethod method,
+                                   const absl::Status& status) {
+  context_.metrics.CallEnded(method, status.code());
+  return ToGrpcStatus<grpc::Status>(status);
 }
 
 }  // namespace engram

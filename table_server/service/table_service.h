@@ -11,6 +11,7 @@
 #include "core/rpc/queue_service.h"
 #include "table_server/partitions/partition_set.h"
 #include "table_server/service/call_source.h"
+#include "table_server/service/cluster_calls.h"
 #include "table_server/service/service_context.h"
 #include "table_server/service/service_limits.h"
 #include "table_server/service/sweeper.h"
@@ -32,6 +33,10 @@ class TableService final : public TableRpc, public QueueService {
     // Threads that gather rows; 0: those of the queues do, which is best where
     // no row has to be waited for.
     size_t worker_threads = 0;
+    // Answers Exchange and Leave; must outlive the service. Null: the server is
+    // in no cluster. Then Exchange says what it is and holds, and Leave is
+    // UNIMPLEMENTED.
+    ClusterCalls* cluster = nullptr;
     const Clock* clock = &Clock::Real();
   };
 
@@ -42,11 +47,11 @@ class TableService final : public TableRpc, public QueueService {
   // What GetTable says.
   void SetReady(bool ready) { ready_.store(ready); }
 
-  // New calls get DRAINING from now on, watches end, streams end once their
-  // gathers have.
+  // New calls get DRAINING from now on, watches and fetches end, streams end
+  // once their gathers have. GetTable, Exchange and Leave answer on.
   void StopAccepting();
 
-  // No gather, stream or watch is open.
+  // No gather, stream, watch or fetch is open.
   bool Idle() const;
 
   // Sets the gauges that follow the service's state.
@@ -61,7 +66,9 @@ class TableService final : public TableRpc, public QueueService {
   void Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) override;
 
  private:
+  void ServeDescriptions(QueueLoop& loop, grpc::ServerCompletionQueue& queue);
   grpc::Status Describe(v1::GetTableResponse& response);
+  grpc::Status Counted(TableMethod method, const absl::Status& status);
 
   std::atomic<bool> ready_{false};
   ServiceContext context_;

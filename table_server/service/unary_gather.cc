@@ -40,11 +40,13 @@ absl::Status UnaryGather::Begin() {
   const uint64_t reply_bytes = rows * service_.gatherer.row_bytes();
   // What is too large is for the gather to refuse; it holds no reply.
   const bool too_large = rows > service_.gatherer.max_rows();
+  const absl::Time deadline = absl::FromChrono(context_.deadline());
   ENGRAM_ASSIGN_OR_RETURN(
       Admission::Ticket ticket,
-      service_.Admit(request, reply_bytes, too_large ? 0 : reply_bytes));
+      service_.Admit(request, reply_bytes, too_large ? 0 : reply_bytes,
+                     deadline));
   task_.emplace(service_, TableMethod::kGather, std::move(request),
-                std::move(ticket), absl::FromChrono(context_.deadline()));
+                std::move(ticket), deadline);
   return absl::OkStatus();
 }
 
@@ -52,8 +54,9 @@ void UnaryGather::Continue() {
   if (task_->small() && service_.MayGatherHere(*source_.loop)) {
     return RunPiece();
   }
-  const absl::Status status =
-      service_.Schedule(*source_.loop, [this] { RunPiece(); });
+  const absl::Status status = service_.Schedule(
+      *source_.loop, [this] { RunPiece(); },
+      GatherTask::UrgencyOf(task_->small()));
   if (!status.ok()) Finish(status);
 }
 

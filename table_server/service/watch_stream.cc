@@ -4,20 +4,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/wire/error_detail.h"
+#include "table_server/service/messages.h"
 
 namespace engram {
 namespace {
 
-// `added` grouped by layer, layers in order of first appearance.
-void FillAdded(const std::vector<PartitionRef>& added,
-               v1::WatchPartitionsResponse::Delta& delta) {
-  for (const PartitionRef& ref : added) {
+using PartitionChanges = google::protobuf::RepeatedPtrField<
+    v1::WatchPartitionsResponse::PartitionChange>;
+
+// Grouped by layer, layers in order of first appearance.
+void Fill(const std::vector<PartitionRef>& partitions, PartitionChanges& out) {
+  for (const PartitionRef& ref : partitions) {
     v1::WatchPartitionsResponse::PartitionChange* change = nullptr;
-    for (auto& candidate : *delta.mutable_added()) {
+    for (auto& candidate : out) {
       if (candidate.layer_id() == ToInt(ref.layer)) change = &candidate;
     }
     if (change == nullptr) {
-      change = delta.add_added();
+      change = out.Add();
       change->set_layer_id(ToInt(ref.layer));
     }
     change->add_partitions(ToInt(ref.partition));
@@ -70,13 +73,14 @@ bool WatchStream::MakeMessage(v1::WatchPartitionsResponse& message) {
   }
   const PartitionSet::Changes changes =
       service_.partitions.ChangesSince(position_);
-  if (changes.added.empty() && changes.draining == told_draining_) return false;
+  if (changes.empty() && changes.draining == told_draining_) return false;
   position_ = changes.position;
   told_draining_ = changes.draining;
   message.Clear();
   message.set_epoch(++epoch_);
   v1::WatchPartitionsResponse::Delta& delta = *message.mutable_delta();
-  FillAdded(changes.added, delta);
+  Fill(changes.added, *delta.mutable_added());
+  Fill(changes.removed, *delta.mutable_removed());
   delta.set_draining(changes.draining);
   return true;
 }
@@ -95,12 +99,7 @@ void WatchStream::MakeSnapshot(v1::WatchPartitionsResponse& message) {
   out.set_server_name(service_.server_name);
   out.set_instance_id(service_.instance_id);
   out.set_draining(snapshot.draining);
-  for (PartitionSet::LayerBitmap& layer : snapshot.layers) {
-    v1::LayerPartitions* entry = out.add_layers();
-    entry->set_layer_id(ToInt(layer.layer));
-    entry->set_partition_count(layer.partition_count);
-    entry->set_bitmap(std::move(layer.bitmap));
-  }
+  *out.mutable_layers() = ToLayerPartitions(std::move(snapshot.layers));
 }
 
 }  // namespace engram

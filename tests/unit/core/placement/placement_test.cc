@@ -147,6 +147,39 @@ TEST_P(PlacementSimulation, RemovingOneMovesLittleMoreThanItHeld) {
   RecordProperty("worst_moved_ratio", absl::StrCat(worst));
 }
 
+// Of a table of 1,000 partitions and of the full one, by several servers at
+// once.
+TEST_P(PlacementSimulation, GrowingAndShrinkingMovesLittleMoreThanTheLeast) {
+  const uint32_t replicas = GetParam();
+  for (const uint32_t partitions : {500U, kV41Partitions}) {
+    Placement before =
+        MakePlacement(TwoLayers(Servers(2), replicas, partitions));
+    uint32_t old_count = 2;
+    for (const uint32_t count : {4U, 3U, 5U}) {
+      Placement after =
+          MakePlacement(TwoLayers(Servers(count), replicas, partitions));
+      // What the new ones get, or what those that are gone held.
+      const double share = 2.0 * partitions * replicas / count;
+      double least = share * (count - std::min(count, old_count));
+      for (uint32_t gone = count; gone < old_count; ++gone) {
+        least += static_cast<double>(
+            before.OwnedBy(Servers(old_count)[gone].name)->size());
+      }
+      const double ratio = static_cast<double>(Moved(before, after)) / least;
+      EXPECT_LE(ratio, 1.15) << partitions << ": " << count;
+      RecordProperty(absl::StrCat("moved_ratio_", partitions, "_to_", count),
+                     absl::StrCat(ratio));
+      for (const PlacementMember& member : after.members()) {
+        EXPECT_LE(static_cast<double>(after.OwnedBy(member.name)->size()),
+                  1.05 * share)
+            << member.name;
+      }
+      before = std::move(after);
+      old_count = count;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Replicas, PlacementSimulation,
                          ::testing::Values(1, 2));
 

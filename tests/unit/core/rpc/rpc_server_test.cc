@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
+#include "core/base/notification.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/queue_calls.h"
 #include "engram/v1/table.grpc.pb.h"
@@ -117,6 +122,32 @@ TEST(RpcServerTest, SaysWhyAnAddressCannotBeBound) {
       IsError(absl::StatusCode::kInvalidArgument, HasSubstr("no-port")));
 }
 
+TEST(RpcServerTest, ItsQueuesServeCallsToOthersToo) {
+  const TempDir dir;
+  NamedService service;
+  const auto server = Serve(service, "unix:" + dir.File("s"));
+  ASSERT_THAT(server, IsOk());
+  ASSERT_EQ((*server)->loops().size(), 1U);
+  QueueLoop& loop = *(*server)->loops().front();
+  struct Ended final : QueueEvent {
+    void OnQueueEvent(bool) override { told.Notify(); }
+    Notification told;
+  } ended;
+  const auto stub =
+      v1::TableService::NewStub(MakeChannel((*server)->address()));
+  grpc::ClientContext context;
+  SetDeadline(context);
+  const auto reader = stub->PrepareAsyncGetTable(
+      &context, v1::GetTableRequest(), &loop.queue());
+  reader->StartCall();
+  v1::GetTableResponse response;
+  grpc::Status status;
+  reader->Finish(&response, &status, ended.tag());
+  ended.told.Wait();
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(response.server_name(), "here");
+}
+
 TEST(RpcServerTest, RefusesMessagesAboveTheLimit) {
   NamedService service;
   const auto server = RpcServer::Start({.listen = "127.0.0.1:0",
@@ -174,6 +205,55 @@ TEST(RpcServerTest, ServesEachQueue) {
   EXPECT_EQ(service.queues_served(), 2);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(NameServedAt((*server)->address()), "queue");
+  }
+}
+
+// A connection without a gRPC client behind it.
+class BareConnection {
+ public:
+  explicit BareConnection(const std::string& path) {
+    sockaddr_un address{.sun_family = AF_UNIX};
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&address),
+                         sizeof(address)) == 0;
+  }
+  ~BareConnection() { close(fd_); }
+  BareConnection(const BareConnection&) = delete;
+  BareConnection& operator=(const BareConnection&) = delete;
+
+  bool Send(const std::string& bytes) {
+    return connected_ && send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                             static_cast<ssize_t>(bytes.size());
+  }
+  // Whether the server ends it, whatever it says before.
+  bool IsEnded() {
+    char bytes[256];
+    pollfd readable{.fd = fd_, .events = POLLIN};
+    while (poll(&readable, 1, /*timeout=*/20000) == 1) {
+      if (read(fd_, bytes, sizeof(bytes)) <= 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  const int fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bool connected_ = false;
+};
+
+TEST(RpcServerTest, CutsOffWhoDoesNotSpeakHttp2InTime) {
+  const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  const TempDir dir;
+  NamedService service;
+  const auto server =
+      RpcServer::Start({.listen = "unix:" + dir.File("s"),
+                        .services = {&service},
+                        .handshake_timeout = absl::Milliseconds(200)});
+  ASSERT_THAT(server, IsOk());
+  for (const std::string& said :
+       {std::string(), preface.substr(0, 11), preface}) {
+    BareConnection rude(dir.File("s"));
+    ASSERT_TRUE(rude.Send(said));
+    EXPECT_TRUE(rude.IsEnded()) << said;
   }
 }
 

@@ -82,6 +82,7 @@ TEST(ErrorDetailTest, EveryReasonSurvivesTheWire) {
     const absl::Status sent = MakeError(reason.reason, "what went wrong",
                                         {{"layer", "14"}, {"k", ""}});
     EXPECT_EQ(sent.code(), reason.code);
+    EXPECT_EQ(ReasonName(reason.reason), reason.name);
     google::rpc::ErrorInfo info;
     ASSERT_TRUE(
         info.ParseFromString(std::string(*sent.GetPayload(kErrorInfoUrl))));
@@ -103,6 +104,7 @@ TEST(ErrorDetailTest, EveryReasonSurvivesTheWire) {
 }
 
 TEST(ErrorDetailTest, StatusesWithoutDetails) {
+  EXPECT_EQ(ReasonName(ErrorReason::kNone), "");
   EXPECT_EQ(RoundTrip(absl::OkStatus()), absl::OkStatus());
   EXPECT_TRUE(ToGrpcStatus<FakeGrpcStatus>(absl::OkStatus()).ok());
   EXPECT_EQ(FromGrpcStatus(FakeGrpcStatus()), absl::OkStatus());

@@ -31,6 +31,43 @@ TEST(AdmissionTest, BoundsCallsAndBytes) {
   EXPECT_EQ(admission.usage().bytes, 100U);
 }
 
+TEST(AdmissionTest, WhatWouldBeTooLateIsRefused) {
+  constexpr absl::Duration kMs = absl::Milliseconds(1);
+  Admission admission({.max_bytes = 1 << 20, .small_bytes = 100});
+  {
+    const auto alone = admission.Enter(1000, 1000, kMs);
+    ASSERT_THAT(alone, IsOk());
+    admission.Took(*alone, 10 * kMs);
+  }
+  std::vector<Admission::Ticket> tickets;
+  for (int i = 0; i < 4; ++i) {
+    auto ticket = admission.Enter(1000, 1000, (i + 1) * 10 * kMs);
+    ASSERT_THAT(ticket, IsOk());
+    tickets.push_back(*std::move(ticket));
+  }
+  const auto late = admission.Enter(1000, 1000, 49 * kMs);
+  EXPECT_EQ(ReasonOf(late.status()), ErrorReason::kOverloaded);
+  EXPECT_TRUE(RetryAfterOf(late.status()).has_value());
+  EXPECT_THAT(std::string(late.status().message()),
+              HasSubstr("with 4 large gathers in flight this one would take "
+                        "50ms, its caller waits for 49ms"));
+  EXPECT_EQ(admission.usage().gathers, 4U);
+  EXPECT_THAT(admission.Enter(1000), IsOk());           // has time
+  EXPECT_THAT(admission.Enter(100, 100, kMs), IsOk());  // is small
+  // Alone it is tried, whatever is expected.
+  tickets.clear();
+  EXPECT_THAT(admission.Enter(1000, 1000, kMs), IsOk());
+}
+
+TEST(AdmissionTest, WhatIsSmallSaysNothingOfTheLarge) {
+  Admission admission({.max_bytes = 1 << 20, .small_bytes = 100});
+  const auto small = admission.Enter(100);
+  ASSERT_THAT(small, IsOk());
+  admission.Took(*small, absl::Seconds(100));
+  const auto large = admission.Enter(1000);
+  EXPECT_THAT(admission.Enter(1000, 1000, absl::Milliseconds(1)), IsOk());
+}
+
 TEST(AdmissionTest, LargeGathersLeaveSomeForSmallOnes) {
   Admission admission(
       {.max_gathers = 16, .max_bytes = 1 << 20, .small_bytes = 100});

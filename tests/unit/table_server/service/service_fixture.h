@@ -45,6 +45,7 @@ class ServiceFixture : public ::testing::Test {
                               .instance_id = 99,
                               .limits = limits,
                               .worker_threads = worker_threads,
+                              .cluster = cluster_,
                               .clock = &clock_});
     auto server =
         RpcServer::Start({.listen = "unix:" + dir_.File("s"),
@@ -99,6 +100,7 @@ class ServiceFixture : public ::testing::Test {
   TableMetrics metrics_{
       registry_,
       {manifest_.layers()[0].layer_id, manifest_.layers()[1].layer_id}};
+  ClusterCalls* cluster_ = nullptr;  // of the service
   std::unique_ptr<TableService> service_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<v1::TableService::Stub> stub_;

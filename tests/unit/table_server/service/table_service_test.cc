@@ -221,16 +221,6 @@ TEST_F(TableServiceTest, ServesWhileLoadingWhatIsThere) {
   EXPECT_THAT(Gather(Request(0, {here, 0})), IsOk());
 }
 
-TEST_F(TableServiceTest, FetchPartitionIsReserved) {
-  Start();
-  grpc::ClientContext context;
-  SetDeadline(context);
-  const auto reader = stub_->FetchPartition(&context, {});
-  v1::FetchPartitionResponse response;
-  EXPECT_FALSE(reader->Read(&response));
-  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
-}
-
 TEST_F(TableServiceTest, CountsCallsRowsAndBytes) {
   Start();
   ASSERT_THAT(Gather(Request(0, {1, 2, 3})), IsOk());
@@ -282,9 +272,21 @@ TEST_F(TableServiceTest, WatchTellsASnapshotThenChanges) {
   EXPECT_EQ(message.delta().added(0).layer_id(), 14U);
   EXPECT_THAT(message.delta().added(0).partitions(), ::testing::ElementsAre(3));
 
-  some.AnnounceDraining();
+  some.Withdraw(0, PartitionId{2});
   ASSERT_TRUE(reader->Read(&message));
   EXPECT_EQ(message.epoch(), epoch + 2);
+  EXPECT_EQ(message.delta().added_size(), 0);
+  ASSERT_EQ(message.delta().removed_size(), 1);
+  EXPECT_EQ(message.delta().removed(0).layer_id(), ToInt(layer(0)));
+  EXPECT_THAT(message.delta().removed(0).partitions(),
+              ::testing::ElementsAre(2));
+  EXPECT_THAT(
+      Gather(Request(0, {static_cast<RowId>(2 * manifest_.partition_rows())})),
+      IsOk());
+
+  some.AnnounceDraining();
+  ASSERT_TRUE(reader->Read(&message));
+  EXPECT_EQ(message.epoch(), epoch + 3);
   EXPECT_TRUE(message.delta().draining());
 
   service.StopAccepting();
@@ -305,6 +307,22 @@ TEST_F(TableServiceTest, AWatchTellsOfTheDrainBeforeItEnds) {
   EXPECT_TRUE(message.delta().draining());
   EXPECT_FALSE(reader->Read(&message));
   EXPECT_EQ(ReasonOf(FromGrpcStatus(reader->Finish())), ErrorReason::kDraining);
+}
+
+TEST_F(TableServiceTest, AGatherUnderWayKeepsWhatIsDropped) {
+  Start({}, &gated_tier_);
+  const auto under_way = StartGather(Request(0, {1}));
+  gated_tier_.WaitForCopy();
+  partitions_.Withdraw(0, PartitionId{0});
+  const LeaseEpochs::Mark mark = partitions_.Drop(0, PartitionId{0});
+  EXPECT_EQ(ReasonOf(Gather(Request(0, {1}))), ErrorReason::kPartitionNotHere);
+  EXPECT_FALSE(partitions_.LeasesEnded(mark));
+  gated_tier_.Open();
+  under_way->done.Wait();
+  EXPECT_THAT(under_way->status, IsOk());
+  EXPECT_EQ(under_way->response.rows(), Rows(0, {1}));
+  // Its rows are copied before they are sent.
+  EXPECT_TRUE(partitions_.LeasesEnded(mark));
 }
 
 TEST_F(TableServiceTest, WatchersAreBounded) {

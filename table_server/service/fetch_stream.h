@@ -1,0 +1,61 @@
+#ifndef ENGRAM_TABLE_SERVER_SERVICE_FETCH_STREAM_H_
+#define ENGRAM_TABLE_SERVER_SERVICE_FETCH_STREAM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/rpc/queue_calls.h"
+#include "engram/v1/table.pb.h"
+#include "table_server/gather/partition_reader.h"
+#include "table_server/service/call_source.h"
+#include "table_server/service/live_set.h"
+#include "table_server/service/service_context.h"
+
+namespace engram {
+
+// One FetchPartition: rows in pieces, the next of which is copied while one is
+// sent. Copies wait until no event does, or run on the workers: gathers go
+// first.
+class FetchStream final
+    : public WriteStream<v1::FetchPartitionRequest, v1::FetchPartitionResponse>,
+      public Stoppable,
+      public std::enable_shared_from_this<FetchStream> {
+ public:
+  // Asks gRPC for the next fetch of `source`; that one asks for the next.
+  static void Await(const CallSource& source);
+
+  // The fetch ends; the peer goes on elsewhere.
+  void Stop() override;
+  // Cancels a fetch whose peer takes nothing.
+  void Expire() override;
+
+ private:
+  explicit FetchStream(const CallSource& source);
+
+  void Begin() override;
+  bool MakeMessage(v1::FetchPartitionResponse& message) override;
+  void BeforeWrite(const v1::FetchPartitionResponse& message) override;
+  void OnEnded(const grpc::Status& status) override;
+
+  absl::Status Admit();
+  void ScheduleCopy();
+  void CopyPiece();
+  void EndWith(const absl::Status& status);
+
+  const CallSource source_;
+  ServiceContext& service_;
+  std::atomic<int64_t> moved_at_ns_;  // when the last piece went, Unix time
+  std::atomic<bool> ended_{false};
+
+  // Of whoever copies or, once `copied_`, of whoever makes the message.
+  RowRange range_;
+  std::string rows_;
+  std::atomic<bool> copied_{false};
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_TABLE_SERVER_SERVICE_FETCH_STREAM_H_
