@@ -7,7 +7,7 @@
 #include "table_server/server_process.h"
 
 int main(int argc, char** argv) {
-  const engram::ShutdownSignal signal;
+  engram::ShutdownSignal signal;
   engram::InitLogging("engram-table-server");
   engram::TuneMallocForLargeMessages();
   CLI::App app("Serves rows of the Engram tables over gRPC.");

@@ -3,137 +3,62 @@
 #include <prometheus/registry.h>
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
-#include "core/base/notification.h"
 #include "core/base/numa.h"
 #include "core/base/progress.h"
 #include "core/base/status_macros.h"
-#include "core/model/config.h"
-#include "core/model/presets.h"
-#include "core/placement/placement.h"
+#include "core/membership/member_source.h"
 #include "core/rpc/admin_server.h"
 #include "core/rpc/rpc_server.h"
-#include "table_server/loading/available_memory.h"
-#include "table_server/loading/loader.h"
-#include "table_server/loading/table_source.h"
-#include "table_server/membership/membership.h"
+#include "table_server/loading/row_storage.h"
 #include "table_server/partitions/partition_set.h"
+#include "table_server/peers/grpc_peer_calls.h"
+#include "table_server/peers/peer_source.h"
+#include "table_server/rebalance/rebalance_metrics.h"
+#include "table_server/rebalance/rebalancer.h"
 #include "table_server/service/table_metrics.h"
 #include "table_server/service/table_service.h"
-#include "table_server/tier/host_tier.h"
-#include "table_server/tier/synthetic_tier.h"
 
 namespace engram {
 namespace {
 
 constexpr char kServiceName[] = "engram.v1.TableService";
+constexpr absl::Duration kFirstLook = absl::Seconds(5);  // for the members
 
+// Greater for an instance that started later: so others tell a server that came
+// back from the one that left.
 uint64_t DrawInstanceId() {
+  constexpr int kRandomBits = 20;
   std::random_device device;
-  const uint64_t high = device();
-  return std::max<uint64_t>(1, high << 32 | device());
+  const auto now_ms = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now()));
+  return now_ms << kRandomBits | device() >> (32 - kRandomBits);
 }
 
-absl::StatusOr<EngramConfig> SyntheticConfig(
-    const TableServer::Options& options) {
-  if (!options.preset.empty()) return PresetConfig(options.preset);
-  if (!options.config_path.empty()) return LoadConfig(options.config_path);
-  if (!options.checkpoint_dir.empty()) {
-    return LoadConfig(options.checkpoint_dir + "/config.json");
-  }
-  return absl::InvalidArgumentError(
-      "a synthetic table needs a preset, a config file or a checkpoint "
-      "directory with one");
+// A list that nobody changes: what is wrong with it can be told at once.
+bool HasFixedMembers(const TableServer::Options& options) {
+  return options.members.empty() ||
+         absl::StartsWith(options.members, "static:");
 }
 
-absl::StatusOr<TableSource> OpenSource(const TableServer::Options& options) {
-  ENGRAM_ASSIGN_OR_RETURN(const std::optional<uint64_t> seed,
-                          ParseSource(options.source));
-  if (seed.has_value()) {
-    ENGRAM_ASSIGN_OR_RETURN(const EngramConfig config,
-                            SyntheticConfig(options));
-    return MakeSyntheticSource(config, *seed);
-  }
-  if (options.checkpoint_dir.empty()) {
-    return absl::InvalidArgumentError("no checkpoint directory is given");
-  }
-  return OpenCheckpointSource(options.checkpoint_dir);
-}
-
-absl::StatusOr<std::vector<Member>> MembersOf(
+absl::StatusOr<std::shared_ptr<MemberSource>> OpenMembers(
     const TableServer::Options& options) {
   ENGRAM_RETURN_IF_ERROR(CheckServerName(options.server_name));
-  if (options.members.empty()) {
-    return std::vector<Member>{{options.server_name, options.listen}};
-  }
-  ENGRAM_ASSIGN_OR_RETURN(const std::unique_ptr<Membership> membership,
-                          Membership::Parse(options.members));
-  std::vector<Member> members = membership->Current();
-  ENGRAM_RETURN_IF_ERROR(CheckIsMember(members, options.server_name));
-  return members;
-}
-
-// What `options.server_name` owns, among the layers it is to serve.
-absl::StatusOr<std::vector<PartitionRef>> OwnedPartitions(
-    const TableServer::Options& options, const Manifest& manifest) {
-  ENGRAM_ASSIGN_OR_RETURN(const std::vector<Member> members,
-                          MembersOf(options));
-  for (const LayerId layer : options.layers) {
-    if (manifest.IndexOf(layer).ok()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("layer ", ToInt(layer), " is not in this table"));
-  }
-  Placement::Options placement_options{.table = manifest.table(),
-                                       .replicas = options.replicas};
-  for (size_t i = 0; i < manifest.layers().size(); ++i) {
-    placement_options.layers.push_back(
-        {manifest.layers()[i].layer_id, manifest.partition_count(i)});
-  }
-  for (const Member& member : members) {
-    placement_options.members.push_back({member.name});
-  }
-  ENGRAM_ASSIGN_OR_RETURN(const Placement placement,
-                          Placement::Create(std::move(placement_options)));
-  ENGRAM_ASSIGN_OR_RETURN(std::vector<PartitionRef> owned,
-                          placement.OwnedBy(options.server_name));
-  std::erase_if(owned, [&](const PartitionRef& ref) {
-    return !options.layers.empty() &&
-           std::find(options.layers.begin(), options.layers.end(), ref.layer) ==
-               options.layers.end();
-  });
-  return owned;
-}
-
-uint64_t CountIn(const std::vector<PartitionRef>& owned, LayerId layer) {
-  return static_cast<uint64_t>(std::count_if(
-      owned.begin(), owned.end(),
-      [&](const PartitionRef& ref) { return ref.layer == layer; }));
-}
-
-absl::Status CheckMemoryFor(const TableServer::Options& options,
-                            const Manifest& manifest,
-                            const std::vector<PartitionRef>& owned) {
-  AvailableMemory available{options.available_memory_bytes, "its option"};
-  if (available.bytes == 0) {
-    ENGRAM_ASSIGN_OR_RETURN(available, ReadAvailableMemory(""));
-  }
-  std::vector<LayerMemory> needed;
-  for (size_t i = 0; i < manifest.layers().size(); ++i) {
-    const LayerId layer = manifest.layers()[i].layer_id;
-    needed.push_back({layer, HostTier::BytesNeeded(manifest, i, owned),
-                      CountIn(owned, layer)});
-  }
-  return CheckMemory(needed, options.limits.max_bytes_in_flight, available);
+  const std::string spec =
+      options.members.empty()
+          ? absl::StrCat("static:", options.server_name, "=", options.listen)
+          : options.members;
+  ENGRAM_ASSIGN_OR_RETURN(std::unique_ptr<MemberSource> source,
+                          MemberSource::Parse(spec));
+  return std::shared_ptr<MemberSource>(std::move(source));
 }
 
 std::vector<LayerId> LayerIdsOf(const Manifest& manifest) {
@@ -160,19 +85,56 @@ std::vector<QueueLoop::Options> QueuesOf(const TableServer::Options& options) {
   return queues;
 }
 
+Rebalancer::Options RebalanceOptions(const TableServer::Options& options,
+                                     const MemberSource& members,
+                                     uint64_t instance_id) {
+  const absl::Duration window = HasFixedMembers(options)
+                                    ? absl::ZeroDuration()
+                                    : options.stability_window;
+  return {
+      .membership = {.self = options.server_name,
+                     .self_instance_id = instance_id,
+                     .expected_servers = options.expected_servers,
+                     .stability_window = window,
+                     .death_delay = options.death_delay,
+                     .absence_is_departure = members.absence_is_departure()},
+      .replicas = options.replicas,
+      .layers = options.layers,
+      .hand_over = options.hand_over,
+      .loading = {.thread_count = options.load_threads,
+                  .paced_thread_count = options.move_threads,
+                  .pace = options.move_pace},
+      .exchange_interval = options.exchange_interval};
+}
+
 class TableServerImpl final : public TableServer {
  public:
   TableServerImpl(Options options, TableSource source,
-                  std::vector<PartitionRef> owned)
+                  std::shared_ptr<MemberSource> members)
       : options_(std::move(options)),
         source_(std::move(source)),
-        owned_(std::move(owned)),
+        members_(std::move(members)),
+        instance_id_(DrawInstanceId()),
         partitions_(source_.manifest),
         registry_(std::make_shared<prometheus::Registry>()),
-        metrics_(registry_, LayerIdsOf(source_.manifest)) {}
+        metrics_(registry_, LayerIdsOf(source_.manifest)),
+        rebalance_metrics_(registry_),
+        rebalancer_({.manifest = &source_.manifest,
+                     .partitions = &partitions_,
+                     .metrics = &rebalance_metrics_,
+                     .members = members_},
+                    RebalanceOptions(options_, *members_, instance_id_)),
+        peer_source_(peers_,
+                     [this](const PartitionRef& ref) {
+                       return rebalancer_.HoldersOf(ref);
+                     },
+                     {.version = source_.manifest.version(),
+                      .row_bytes = source_.manifest.row_format().row_bytes(),
+                      .stop = &stopping_,
+                      .seed = instance_id_}) {}
 
   ~TableServerImpl() override {
-    StopLoading();
+    StopMoving();
     admin_.reset();
     rpc_.reset();
   }
@@ -185,51 +147,99 @@ class TableServerImpl final : public TableServer {
     return source_.manifest.version();
   }
 
-  absl::Status WaitUntilReady(absl::Time deadline) override;
+  absl::Status WaitUntilReady(absl::Time deadline) override {
+    return rebalancer_.WaitUntilReady(deadline);
+  }
   void Drain() override;
 
  private:
-  absl::Status MakeTier();
+  absl::Status CheckFixedMembers();
+  absl::Status StartRpc();
   absl::Status StartAdmin();
-  void Load();
-  absl::Status LoadRows();
-  void ReportLoaded(const LoadReport& report, absl::Duration took);
-  void StopLoading();
+  void OnReady(absl::Duration took);
+  void UpdateGauges();
+  void StopMoving();
   void RefuseUntilIdle(absl::Time deadline);
   std::string NotReadyReason();
 
   const Options options_;
   const TableSource source_;
-  const std::vector<PartitionRef> owned_;
+  const std::shared_ptr<MemberSource> members_;
+  const uint64_t instance_id_;
   PartitionSet partitions_;
   std::shared_ptr<prometheus::Registry> registry_;
   TableMetrics metrics_;
-  std::unique_ptr<RowTier> tier_;
-  HostTier* host_tier_ = nullptr;  // in tier_, where rows are loaded
+  RebalanceMetrics rebalance_metrics_;
+  Rebalancer rebalancer_;
+  GrpcPeerCalls peers_;
+  std::atomic<bool> stopping_{false};
+  PeerSource peer_source_;
+  std::unique_ptr<RowStorage> storage_;
+  std::unique_ptr<RowTier> tier_;  // of storage_
   std::unique_ptr<TableService> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<AdminServer> admin_;
   std::string admin_address_;
+  std::optional<Progress> progress_;  // of the rebalancer's thread
 
-  std::atomic<bool> stop_loading_{false};
-  Notification loaded_;
   Mutex mutex_;
-  absl::Status load_status_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread loading_thread_;
 };
 
 absl::Status TableServerImpl::Start() {
-  ENGRAM_RETURN_IF_ERROR(MakeTier());
+  ENGRAM_ASSIGN_OR_RETURN(
+      storage_,
+      RowStorage::Create(
+          source_, {.memory_limit_bytes = options_.available_memory_bytes,
+                    .max_bytes_in_flight = options_.limits.max_bytes_in_flight,
+                    .peers = &peer_source_}));
+  ENGRAM_RETURN_IF_ERROR(CheckFixedMembers());
+  tier_ = storage_->TakeTier();
   if (options_.decorate_tier) {
     tier_ = options_.decorate_tier(std::move(tier_));
   }
+  ENGRAM_RETURN_IF_ERROR(StartRpc());
+  ENGRAM_RETURN_IF_ERROR(StartAdmin());
+  peers_.Start(rpc_->loops());
+  if (options_.progress_out != nullptr) {
+    progress_.emplace("loading", options_.progress_out, Clock::Real());
+  }
+  rebalancer_.Start(storage_->store(), peers_,
+                    {.progress =
+                         [this](uint64_t done_bytes, uint64_t total_bytes) {
+                           metrics_.LoadProgress(done_bytes, total_bytes);
+                           if (progress_)
+                             progress_->Update(done_bytes, total_bytes);
+                         },
+                     .ready = [this](absl::Duration took) { OnReady(took); }});
+  return absl::OkStatus();
+}
+
+absl::Status TableServerImpl::CheckFixedMembers() {
+  if (options_.replicas == 0) {
+    return absl::InvalidArgumentError("0 replicas, the least is 1");
+  }
+  if (!HasFixedMembers(options_)) return absl::OkStatus();
+  ENGRAM_ASSIGN_OR_RETURN(std::vector<Member> members,
+                          members_->Read(absl::Now() + kFirstLook));
+  ENGRAM_RETURN_IF_ERROR(CheckIsMember(members, options_.server_name));
+  ENGRAM_ASSIGN_OR_RETURN(
+      const auto view,
+      ClusterView::Create(source_.manifest, {.self = options_.server_name,
+                                             .members = std::move(members),
+                                             .replicas = options_.replicas,
+                                             .layers = options_.layers}));
+  return storage_->store().CheckFits(view->owned());
+}
+
+absl::Status TableServerImpl::StartRpc() {
   service_ = std::make_unique<TableService>(
       source_.manifest, partitions_, *tier_, metrics_,
       TableService::Options{.server_name = options_.server_name,
-                            .instance_id = DrawInstanceId(),
+                            .instance_id = instance_id_,
                             .limits = options_.limits,
-                            .worker_threads = options_.worker_threads});
+                            .worker_threads = options_.worker_threads,
+                            .cluster = &rebalancer_.calls()});
   ENGRAM_ASSIGN_OR_RETURN(
       rpc_,
       RpcServer::Start({.listen = options_.listen,
@@ -238,32 +248,6 @@ absl::Status TableServerImpl::Start() {
                         .queues = QueuesOf(options_),
                         .queue_service = service_.get(),
                         .max_receive_bytes = service_->max_request_bytes()}));
-  ENGRAM_RETURN_IF_ERROR(StartAdmin());
-  loading_thread_ = std::thread([this] { Load(); });
-  return absl::OkStatus();
-}
-
-absl::Status TableServerImpl::MakeTier() {
-  const Manifest& manifest = source_.manifest;
-  for (size_t i = 0; i < manifest.layers().size(); ++i) {
-    metrics_.gauges().partitions_owned[i]->Set(
-        static_cast<double>(CountIn(owned_, manifest.layers()[i].layer_id)));
-  }
-  if (!source_.checkpoint.has_value()) {
-    tier_ = std::make_unique<SyntheticTier>(manifest, source_.synthetic_seed);
-    return absl::OkStatus();
-  }
-  ENGRAM_RETURN_IF_ERROR(CheckMemoryFor(options_, manifest, owned_));
-  const std::vector<int> nodes = ThisNumaTopology().NodesWithMemory();
-  if (nodes.size() > 1) {
-    spdlog::info("rows are spread over {} NUMA nodes", nodes.size());
-  }
-  ENGRAM_ASSIGN_OR_RETURN(std::unique_ptr<HostTier> tier,
-                          HostTier::Create(manifest, owned_, nodes));
-  metrics_.gauges().memory_bytes->Set(
-      static_cast<double>(tier->memory_bytes()));
-  host_tier_ = tier.get();
-  tier_ = std::move(tier);
   return absl::OkStatus();
 }
 
@@ -274,96 +258,67 @@ absl::Status TableServerImpl::StartAdmin() {
       admin_, AdminServer::Start(
                   {.listen = options_.admin_listen,
                    .registry = registry_,
-                   .before_scrape = [this] { service_->UpdateGauges(); },
+                   .before_scrape = [this] { UpdateGauges(); },
                    .not_ready_reason = [this] { return NotReadyReason(); }}));
   admin_address_ = admin_->address();
   return absl::OkStatus();
 }
 
-void TableServerImpl::Load() {
-  const absl::Status status = LoadRows();
-  {
-    MutexLock lock(&mutex_);
-    load_status_ = status;
-  }
-  if (status.ok()) {
-    service_->SetReady(true);
-    rpc_->SetServing(true);
-  }
-  loaded_.Notify();
-}
-
-absl::Status TableServerImpl::LoadRows() {
-  if (host_tier_ == nullptr) {
-    for (const PartitionRef& ref : owned_) {
-      ENGRAM_ASSIGN_OR_RETURN(const size_t index,
-                              source_.manifest.IndexOf(ref.layer));
-      partitions_.Add(index, ref.partition);
-    }
-    return absl::OkStatus();
-  }
-  const absl::Time start = absl::Now();
-  std::optional<Progress> progress;
-  if (options_.progress_out != nullptr) {
-    progress.emplace("loading", options_.progress_out, Clock::Real());
-  }
-  Loader loader(*source_.checkpoint, source_.manifest, *host_tier_, partitions_,
-                {.thread_count = options_.load_threads,
-                 .progress =
-                     [&](uint64_t done_bytes, uint64_t total_bytes) {
-                       metrics_.LoadProgress(done_bytes, total_bytes);
-                       if (progress) progress->Update(done_bytes, total_bytes);
-                     },
-                 .stop = &stop_loading_});
-  ENGRAM_ASSIGN_OR_RETURN(const LoadReport report, loader.Load(owned_));
-  progress.reset();
-  ReportLoaded(report, absl::Now() - start);
-  return absl::OkStatus();
-}
-
-void TableServerImpl::ReportLoaded(const LoadReport& report,
-                                   absl::Duration took) {
+void TableServerImpl::OnReady(absl::Duration took) {
+  progress_.reset();
   const TableMetrics::Gauges& gauges = metrics_.gauges();
-  for (size_t i = 0; i < report.defects.size(); ++i) {
-    const RowDefects& defects = report.defects[i];
-    gauges.nan_codes[i]->Set(static_cast<double>(defects.nan_codes));
-    gauges.nan_scales[i]->Set(static_cast<double>(defects.nan_scales));
-    if (!defects.any()) continue;
+  const std::vector<RowDefects> defects = storage_->defects();
+  for (size_t i = 0; i < defects.size(); ++i) {
+    gauges.nan_codes[i]->Set(static_cast<double>(defects[i].nan_codes));
+    gauges.nan_scales[i]->Set(static_cast<double>(defects[i].nan_scales));
+    if (!defects[i].any()) continue;
     spdlog::warn(
         "layer {} has {} NaN codes and {} NaN scales, which its manifest "
         "allows; they are served as they are",
-        ToInt(source_.manifest.layers()[i].layer_id), defects.nan_codes,
-        defects.nan_scales);
+        ToInt(source_.manifest.layers()[i].layer_id), defects[i].nan_codes,
+        defects[i].nan_scales);
   }
   const size_t huge_bytes = tier_->huge_page_bytes();
   gauges.huge_page_bytes->Set(static_cast<double>(huge_bytes));
+  const uint64_t bytes = storage_->store().memory_bytes();
   spdlog::info(
-      "loaded and verified {} partitions, {} in {}, {}; {} in huge "
+      "ready: {} of rows loaded and verified in {}, {}; {} in huge "
       "pages",
-      owned_.size(), FormatBytes(report.bytes),
+      FormatBytes(bytes),
       absl::FormatDuration(absl::Trunc(took, absl::Milliseconds(1))),
-      FormatRate(report.bytes, took), FormatBytes(huge_bytes));
+      FormatRate(bytes, took), FormatBytes(huge_bytes));
+  service_->SetReady(true);
+  rpc_->SetServing(true);
 }
 
-absl::Status TableServerImpl::WaitUntilReady(absl::Time deadline) {
-  if (!loaded_.WaitUntil(deadline)) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("server ", options_.server_name, " is still loading"));
+void TableServerImpl::UpdateGauges() {
+  service_->UpdateGauges();
+  const TableMetrics::Gauges& gauges = metrics_.gauges();
+  gauges.memory_bytes->Set(
+      static_cast<double>(storage_->store().memory_bytes()));
+  const std::shared_ptr<const ClusterView> view = rebalancer_.view();
+  if (view == nullptr) return;
+  for (size_t i = 0; i < gauges.partitions_owned.size(); ++i) {
+    const LayerId layer = source_.manifest.layers()[i].layer_id;
+    const auto owned = std::count_if(
+        view->owned().begin(), view->owned().end(),
+        [&](const PartitionRef& ref) { return ref.layer == layer; });
+    gauges.partitions_owned[i]->Set(static_cast<double>(owned));
   }
-  MutexLock lock(&mutex_);
-  return load_status_;
 }
 
 std::string TableServerImpl::NotReadyReason() {
-  if (!loaded_.HasBeenNotified()) return "partitions are being loaded";
-  MutexLock lock(&mutex_);
-  if (draining_) return "the server is about to leave";
-  return load_status_.ok() ? "" : std::string(load_status_.message());
+  {
+    MutexLock lock(&mutex_);
+    if (draining_) return "the server is about to leave";
+  }
+  return rebalancer_.not_ready_reason();
 }
 
-void TableServerImpl::StopLoading() {
-  stop_loading_.store(true);
-  if (loading_thread_.joinable()) loading_thread_.join();
+void TableServerImpl::StopMoving() {
+  stopping_.store(true);
+  rebalancer_.Stop();
+  peers_.Stop();
 }
 
 void TableServerImpl::Drain() {
@@ -372,8 +327,9 @@ void TableServerImpl::Drain() {
     if (draining_) return;
     draining_ = true;
   }
-  // Joined first: the end of loading must not say "serving" after this.
-  StopLoading();
+  rebalancer_.HandOverAll(absl::Now() + options_.drain_hand_over);
+  // Stopped first: the end of loading must not say "serving" after this.
+  StopMoving();
   rpc_->SetServing(false);
   partitions_.AnnounceDraining();
   spdlog::info("draining: serving on for {} while clients leave",
@@ -403,11 +359,11 @@ void TableServerImpl::RefuseUntilIdle(absl::Time deadline) {
 
 absl::StatusOr<std::unique_ptr<TableServer>> TableServer::Create(
     Options options) {
-  ENGRAM_ASSIGN_OR_RETURN(TableSource source, OpenSource(options));
-  ENGRAM_ASSIGN_OR_RETURN(std::vector<PartitionRef> owned,
-                          OwnedPartitions(options, source.manifest));
+  ENGRAM_ASSIGN_OR_RETURN(TableSource source, OpenTableSource(options.table));
+  ENGRAM_ASSIGN_OR_RETURN(std::shared_ptr<MemberSource> members,
+                          OpenMembers(options));
   auto server = std::make_unique<TableServerImpl>(
-      std::move(options), std::move(source), std::move(owned));
+      std::move(options), std::move(source), std::move(members));
   ENGRAM_RETURN_IF_ERROR(server->Start());
   return server;
 }

@@ -28,15 +28,19 @@ void PrintLine(const std::string& line) {
 
 void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   TableServer::Options& server = flags.server;
-  app.add_option("--checkpoint", server.checkpoint_dir,
+  app.add_option("--checkpoint", server.table.checkpoint_dir,
                  "Checkpoint directory with engram_manifest.json");
-  app.add_option("--source", server.source,
-                 "checkpoint, or synthetic:SEED (rows are computed)")
+  app.add_option(
+         "--source", server.table.source,
+         "checkpoint (then peers), synthetic:SEED (rows are computed) or "
+         "peers (needs --manifest)")
       ->capture_default_str();
-  app.add_option("--config", server.config_path,
+  app.add_option("--config", server.table.config_path,
                  "config.json of a synthetic table");
-  app.add_option("--preset", server.preset,
+  app.add_option("--preset", server.table.preset,
                  "tiny, odd, v41-mini or v41: shapes of a synthetic table");
+  app.add_option("--manifest", server.table.manifest_path,
+                 "engram_manifest.json of --source peers");
   app.add_option("--listen", server.listen,
                  "HOST:PORT (port 0 takes a free one) or unix:PATH")
       ->required();
@@ -46,15 +50,52 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                  "This server's name among the members")
       ->required();
   app.add_option("--members", server.members,
-                 "static:NAME=ADDRESS,...; without it this server alone");
+                 "static:NAME=ADDRESS,..., file:PATH (lines NAME ADDRESS "
+                 "[CAPACITY]) or dns:NAME[@HOST:PORT] (SRV records); without "
+                 "it this server alone");
+  app.add_option("--expected-servers", server.expected_servers,
+                 "Nothing is placed before so many are there for the first "
+                 "time")
+      ->check(WholeNumber(0, 4096))
+      ->capture_default_str();
+  app.add_option("--stability-seconds", flags.stability_seconds,
+                 "How long members must stay the same before they count")
+      ->check(Seconds(0, 3600))
+      ->capture_default_str();
+  app.add_option("--death-delay-seconds", flags.death_delay_seconds,
+                 "How long a member that is silent, or that DNS has "
+                 "forgotten, still is one")
+      ->check(Seconds(0, 1e6))
+      ->capture_default_str();
   app.add_option("--replicas", server.replicas, "Owners of a partition")
       ->check(WholeNumber(1, 4096))
       ->capture_default_str();
   app.add_option("--layers", flags.layers, "Serve only these layers")
       ->delimiter(',')
       ->check(WholeNumber(0, UINT32_MAX));
-  app.add_option("--load-threads", server.load_threads, "0: one for each core")
+  app.add_option("--load-threads", server.load_threads,
+                 "Until the server is ready; 0: one for each core")
       ->check(WholeNumber(0, 1024))
+      ->capture_default_str();
+  app.add_option("--move-threads", server.move_threads,
+                 "Threads that load when members change")
+      ->check(WholeNumber(1, 1024))
+      ->capture_default_str();
+  app.add_option("--move-mb-per-second", flags.move_mb_per_second,
+                 "What they load at most, in MB; 0: no bound")
+      ->check(WholeNumber(0, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--move-share", server.move_pace.time_share,
+                 "Of the time, that they load; 0: no bound")
+      ->check(CLI::Range(0.0, 1024.0))
+      ->capture_default_str();
+  app.add_option("--announce-linger-seconds", flags.announce_linger_seconds,
+                 "A partition that its new owners hold stays announced so long")
+      ->check(Seconds(0, 3600))
+      ->capture_default_str();
+  app.add_option("--answer-linger-seconds", flags.answer_linger_seconds,
+                 "and is answered for so long after that")
+      ->check(Seconds(0, 3600))
       ->capture_default_str();
   app.add_option("--rpc-threads", server.rpc_threads,
                  "Threads that serve gathers; 0: one for each core")
@@ -72,27 +113,39 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                  "Time clients get to go elsewhere after SIGTERM")
       ->check(Seconds(0, 3600))
       ->capture_default_str();
+  app.add_option("--hand-over-seconds", flags.hand_over_seconds,
+                 "Time others get after SIGTERM to take over what only this "
+                 "server holds")
+      ->check(Seconds(0, 86400))
+      ->capture_default_str();
   app.set_version_flag("--version",
                        absl::StrCat("engram-table-server ", kBuildVersion,
                                     " (commit ", kBuildCommit, ")"));
 }
 
-int RunServer(ServerFlags flags, const ShutdownSignal& signal) {
+int RunServer(ServerFlags flags, ShutdownSignal& signal) {
   TableServer::Options options = std::move(flags.server);
   for (const uint32_t layer : flags.layers) {
     options.layers.push_back(LayerId{layer});
   }
   options.drain_grace = absl::Seconds(flags.drain_seconds);
+  options.drain_hand_over = absl::Seconds(flags.hand_over_seconds);
+  options.stability_window = absl::Seconds(flags.stability_seconds);
+  options.death_delay = absl::Seconds(flags.death_delay_seconds);
+  options.hand_over.announce_linger =
+      absl::Seconds(flags.announce_linger_seconds);
+  options.hand_over.answer_linger = absl::Seconds(flags.answer_linger_seconds);
+  options.move_pace.bytes_per_second = flags.move_mb_per_second * 1'000'000;
   options.progress_out = stderr;
   absl::StatusOr<std::unique_ptr<TableServer>> server =
       TableServer::Create(std::move(options));
   if (!server.ok()) return Fail(server.status());
-  PrintLine("listening on " + (*server)->address());
   spdlog::info("table version {}, listening on {}", (*server)->version(),
                (*server)->address());
   if (!(*server)->admin_address().empty()) {
     spdlog::info("admin port on {}", (*server)->admin_address());
   }
+  PrintLine("listening on " + (*server)->address());
   bool ready = false;
   bool stop = false;
   while (!stop && !ready) {
@@ -104,6 +157,7 @@ int RunServer(ServerFlags flags, const ShutdownSignal& signal) {
   }
   if (ready) PrintLine("ready");
   signal.WaitUntil(absl::InfiniteFuture());
+  signal.EndAtTheNext();
   (*server)->Drain();
   spdlog::info("stopped");
   return 0;

@@ -17,14 +17,21 @@ struct ServerFlags {
   // Options that CLI11 reads into other types than TableServer has.
   std::vector<uint32_t> layers;
   double drain_seconds = 2;
+  double hand_over_seconds = 60;
+  double stability_seconds = 5;
+  double death_delay_seconds = 300;
+  double announce_linger_seconds = 5;
+  double answer_linger_seconds = 10;
+  uint64_t move_mb_per_second = 0;
 };
 
 // `flags` must outlive the parsing.
 void AddServerFlags(CLI::App& app, ServerFlags& flags);
 
-// Serves until `signal`, then drains; says "listening on ADDRESS" and "ready"
-// on stdout, all else in the log. Returns the exit code.
-int RunServer(ServerFlags flags, const ShutdownSignal& signal);
+// Serves until `signal`, then drains, which the next signal ends at once; says
+// "listening on ADDRESS" and "ready" on stdout, all else in the log. Returns
+// the exit code.
+int RunServer(ServerFlags flags, ShutdownSignal& signal);
 
 }  // namespace engram
 

@@ -8,10 +8,45 @@
 #include "absl/strings/strip.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
+#include "core/model/config.h"
 #include "core/model/layout.h"
+#include "core/model/presets.h"
 #include "core/model/row_format.h"
 
 namespace engram {
+namespace {
+
+absl::StatusOr<EngramConfig> SyntheticConfig(
+    const TableSourceOptions& options) {
+  if (!options.preset.empty()) return PresetConfig(options.preset);
+  if (!options.config_path.empty()) return LoadConfig(options.config_path);
+  if (!options.checkpoint_dir.empty()) {
+    return LoadConfig(options.checkpoint_dir + "/config.json");
+  }
+  return absl::InvalidArgumentError(
+      "a synthetic table needs a preset, a config file or a checkpoint "
+      "directory with one");
+}
+
+absl::Status CheckIsOfCheckpoint(const Manifest& manifest,
+                                 const std::string& path) {
+  if (manifest.source() == "checkpoint") return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is of a table with source ", manifest.source(),
+                   ", not of a checkpoint"));
+}
+
+absl::StatusOr<TableSource> OpenPeersSource(const std::string& manifest_path) {
+  if (manifest_path.empty()) {
+    return absl::InvalidArgumentError(
+        "source peers needs the path of the table's manifest");
+  }
+  ENGRAM_ASSIGN_OR_RETURN(Manifest manifest, Manifest::Load(manifest_path));
+  ENGRAM_RETURN_IF_ERROR(CheckIsOfCheckpoint(manifest, manifest_path));
+  return TableSource{std::move(manifest), std::nullopt, std::nullopt};
+}
+
+}  // namespace
 
 absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir) {
   ENGRAM_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(dir));
@@ -24,14 +59,10 @@ absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir) {
                      "`, once for a checkpoint"));
   }
   if (!manifest.ok()) return manifest.status();
-  if (manifest->source() != "checkpoint") {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " is of a table with source ", manifest->source(),
-                     ", not of a checkpoint"));
-  }
+  ENGRAM_RETURN_IF_ERROR(CheckIsOfCheckpoint(*manifest, path));
   ENGRAM_RETURN_IF_ERROR(
       Annotate(CheckManifestMatches(*manifest, checkpoint), path));
-  return TableSource{*std::move(manifest), std::move(checkpoint), 0};
+  return TableSource{*std::move(manifest), std::move(checkpoint), std::nullopt};
 }
 
 absl::StatusOr<TableSource> MakeSyntheticSource(const EngramConfig& config,
@@ -56,16 +87,24 @@ absl::StatusOr<TableSource> MakeSyntheticSource(const EngramConfig& config,
   return TableSource{std::move(manifest), std::nullopt, seed};
 }
 
-absl::StatusOr<std::optional<uint64_t>> ParseSource(absl::string_view source) {
-  if (source == "checkpoint") return std::nullopt;
-  absl::string_view seed_text = source;
-  uint64_t seed = 0;
-  if (absl::ConsumePrefix(&seed_text, "synthetic:") &&
-      absl::SimpleAtoi(seed_text, &seed)) {
-    return seed;
+absl::StatusOr<TableSource> OpenTableSource(const TableSourceOptions& options) {
+  if (options.source == "checkpoint") {
+    if (options.checkpoint_dir.empty()) {
+      return absl::InvalidArgumentError("no checkpoint directory is given");
+    }
+    return OpenCheckpointSource(options.checkpoint_dir);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "source \"", source, "\" is neither checkpoint nor synthetic:SEED"));
+  if (options.source == "peers") return OpenPeersSource(options.manifest_path);
+  absl::string_view seed_text = options.source;
+  uint64_t seed = 0;
+  if (!absl::ConsumePrefix(&seed_text, "synthetic:") ||
+      !absl::SimpleAtoi(seed_text, &seed)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("source \"", options.source,
+                     "\" is neither checkpoint, synthetic:SEED nor peers"));
+  }
+  ENGRAM_ASSIGN_OR_RETURN(const EngramConfig config, SyntheticConfig(options));
+  return MakeSyntheticSource(config, seed);
 }
 
 }  // namespace engram

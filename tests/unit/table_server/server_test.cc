@@ -42,7 +42,7 @@ class TableServerTest : public ::testing::Test {
   }
 
   TableServer::Options OptionsOf(const std::string& name) const {
-    return {.checkpoint_dir = dir_.path(),
+    return {.table = {.checkpoint_dir = dir_.path()},
             .listen = "unix:" + sockets_.File(name),
             .server_name = name,
             .drain_grace = absl::ZeroDuration()};
@@ -138,7 +138,7 @@ TEST_F(TableServerTest, ServesChosenLayersOnly) {
   options.layers = {LayerId{2}};
   EXPECT_THAT(TableServer::Create(options),
               IsError(absl::StatusCode::kInvalidArgument,
-                      HasSubstr("layer 2 is not in this table")));
+                      HasSubstr("layers to place: layer 2")));
 }
 
 TEST_F(TableServerTest, DamageKeepsItFromEverBeingReady) {
@@ -174,7 +174,7 @@ TEST_F(TableServerTest, RefusesBadOptions) {
   EXPECT_THAT(TableServer::Create(options),
               IsError(kInvalid, HasSubstr("server name a")));
   options = OptionsOf("a");
-  options.source = "nvme";
+  options.table.source = "nvme";
   EXPECT_THAT(TableServer::Create(options),
               IsError(kInvalid, HasSubstr("nvme")));
   options = OptionsOf("a");
@@ -183,16 +183,17 @@ TEST_F(TableServerTest, RefusesBadOptions) {
   options = OptionsOf("a b");
   EXPECT_THAT(TableServer::Create(options),
               IsError(kInvalid, HasSubstr("a b")));
-  options = {.source = "synthetic:1", .listen = "h:1", .server_name = "a"};
+  options = {
+      .table = {.source = "synthetic:1"}, .listen = "h:1", .server_name = "a"};
   EXPECT_THAT(TableServer::Create(options),
               IsError(kInvalid, HasSubstr("synthetic table needs")));
 }
 
 TEST_F(TableServerTest, PortInUse) {
-  TableServer::Options options{.source = "synthetic:1",
-                               .preset = "tiny",
-                               .listen = "127.0.0.1:0",
-                               .server_name = "a"};
+  TableServer::Options options{
+      .table = {.source = "synthetic:1", .preset = "tiny"},
+      .listen = "127.0.0.1:0",
+      .server_name = "a"};
   const auto first = TableServer::Create(options);
   ASSERT_THAT(first, IsOk());
   options.listen = (*first)->address();
@@ -204,8 +205,8 @@ TEST_F(TableServerTest, PortInUse) {
 
 TEST_F(TableServerTest, SyntheticTableOfTheTrueSizeIsReadyAtOnce) {
   TableServer::Options options = OptionsOf("a");
-  options.source = "synthetic:1";
-  options.preset = "v41";
+  options.table.source = "synthetic:1";
+  options.table.preset = "v41";
   const auto server = TableServer::Create(options);
   ASSERT_THAT(server, IsOk());
   ASSERT_THAT((*server)->WaitUntilReady(Soon()), IsOk());
@@ -222,8 +223,8 @@ TEST_F(TableServerTest, SyntheticTableOfTheTrueSizeIsReadyAtOnce) {
 
 TEST_F(TableServerTest, DrainTellsWatchersAndEnds) {
   TableServer::Options options = OptionsOf("a");
-  options.source = "synthetic:1";
-  options.preset = "tiny";
+  options.table.source = "synthetic:1";
+  options.table.preset = "tiny";
   const auto server = TableServer::Create(options);
   ASSERT_THAT(server, IsOk());
   ASSERT_THAT((*server)->WaitUntilReady(Soon()), IsOk());
@@ -243,8 +244,8 @@ TEST_F(TableServerTest, DrainTellsWatchersAndEnds) {
 
 TEST_F(TableServerTest, ADrainingServerSaysSoUntilItsCallsHaveEnded) {
   TableServer::Options options = OptionsOf("a");
-  options.source = "synthetic:1";
-  options.preset = "tiny";
+  options.table.source = "synthetic:1";
+  options.table.preset = "tiny";
   options.drain_calls = absl::Seconds(60);
   const auto server = TableServer::Create(options);
   ASSERT_THAT(server, IsOk());
