@@ -80,7 +80,13 @@ class GatherHandle {
 class TableClient {
  public:
   struct Options {
-    std::vector<std::string> addresses;  // host:port or unix:PATH
+    // Where the servers are: one of both is given.
+    std::vector<std::string> addresses;  // host:port or unix:PATH, for good
+    // Who they are now, looked at every second: as MemberSource, static:,
+    // file:PATH or dns:NAME.
+    std::string members;
+    // Servers beyond it are not used; at most 4096.
+    size_t max_servers = 256;
     std::string expected_version;        // empty: whatever the servers serve
     uint64_t max_rows_per_call = 32768;  // larger parts become several calls
     uint64_t max_gathers_in_flight = 1024;
@@ -104,11 +110,15 @@ class TableClient {
 
   // Connects and waits until one server has told what the table is; servers
   // that are not up yet are waited for, within `connect_timeout`, and joined
-  // whenever they come. INVALID_ARGUMENT: no addresses, or one twice.
+  // whenever they come. So is, with `members`, the first word on who they are;
+  // from then on the client follows: servers that are new are connected, those
+  // that are neither named nor of use any more are let go.
+  // INVALID_ARGUMENT: no addresses, or one twice; members that say nothing.
   // Servers of another version than expected_version are left out until they
   // come with it. FAILED_PRECONDITION: servers of different tables where none
   // is expected, or two of one name. WRONG_TABLE: all have answered, none with
-  // expected_version. UNAVAILABLE: nobody that can be used answered in time.
+  // expected_version (with `members`, whose servers may be replaced, only once
+  // the time is over). UNAVAILABLE: nobody that can be used answered in time.
   static absl::StatusOr<std::unique_ptr<TableClient>> Create(Options options);
   // Cancels the gathers in flight and waits until they have told their end: not
   // in a `done`.
@@ -132,7 +142,8 @@ class TableClient {
   // DEADLINE_EXCEEDED names how many have none and the first of them.
   virtual absl::Status WaitUntilComplete(absl::Time deadline) = 0;
 
-  // Each configured server as last seen, in the order of the addresses.
+  // Each server that there is, as last seen: in the order of the addresses, or
+  // with `members` in none.
   struct ServerState {
     std::string address;
     std::string name;  // empty: not reached yet

@@ -17,6 +17,7 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/address.h"
 #include "core/rpc/shutdown_signal.h"
+#include "engram_client/table_servers.h"
 
 namespace engram {
 namespace {
@@ -42,7 +43,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "engram_manifest.json")
       ->required();
   app.add_option("--tables", flags.tables,
-                 "Table servers, host:port or unix:PATH, comma-separated")
+                 "Table servers: host:port or unix:PATH, comma-separated, or "
+                 "who they are now: file:PATH, dns:NAME[@IP:PORT] or "
+                 "static:NAME=ADDRESS,...")
       ->required();
   app.add_option("--listen", flags.worker.listen,
                  "host:port (port 0 takes a free one) or unix:PATH")
@@ -91,9 +94,10 @@ absl::Status CheckFlags(Flags& flags) {
                           .projection = flags.projection == kFast
                                             ? ProjectionMode::kFast
                                             : ProjectionMode::kInvariant};
-  auto tables = ParseAddressList(flags.tables);
+  auto tables = ParseTableServers(flags.tables);
   ENGRAM_RETURN_IF_ERROR(Annotate(tables.status(), "--tables"));
-  flags.worker.table_addresses = *std::move(tables);
+  flags.worker.table_addresses = std::move(tables->addresses);
+  flags.worker.table_members = std::move(tables->members);
   flags.worker.step_timeout = absl::Seconds(flags.step_timeout_seconds);
   flags.worker.drain_grace = absl::Seconds(flags.drain_seconds);
   return absl::OkStatus();

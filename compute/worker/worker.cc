@@ -171,6 +171,7 @@ absl::Status Worker::ConnectTables() {
       engine_->options().max_steps_in_flight * block_->layout().layers().size();
   while (!leaving()) {
     auto client = TableClient::Create({.addresses = options_.table_addresses,
+                                       .members = options_.table_members,
                                        .expected_version = version(),
                                        .max_gathers_in_flight = max_gathers,
                                        .connect_timeout = kConnectSlice,

@@ -39,7 +39,9 @@ class Worker {
  public:
   struct Options {
     std::string checkpoint_dir;
+    // Where the table servers are: one of both, as in TableClient::Options.
     std::vector<std::string> table_addresses;
+    std::string table_members;
     std::string listen;          // host:port or unix:PATH
     std::string token_map_path;  // empty: engram_token_map.bin beside config
     std::string worker_name;     // empty: the host's name

@@ -12,6 +12,10 @@ namespace engram::ctl {
 // The value is the exit code; an error is printed and gives exit code 1.
 using Action = std::function<absl::StatusOr<int>()>;
 
+// Exit code of a command line that makes no sense, other than kLoadCommand's.
+inline constexpr int kWrongUsage = 2;
+inline constexpr int kInterruptedExitCode = 130;  // as shells report SIGINT
+
 // Its exit codes are its own: 1 where those of the others are 2.
 inline constexpr char kLoadCommand[] = "load";
 
@@ -24,6 +28,8 @@ void AddMakeCheckpoint(CLI::App& app, Action& action);
 void AddGather(CLI::App& app, Action& action);
 void AddApply(CLI::App& app, Action& action);
 void AddStatus(CLI::App& app, Action& action);
+void AddPlan(CLI::App& app, Action& action);
+void AddDrain(CLI::App& app, Action& action);
 void AddLoad(CLI::App& app, Action& action);
 
 }  // namespace engram::ctl

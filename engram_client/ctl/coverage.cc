@@ -39,14 +39,6 @@ std::vector<LayerCoverage> ToCoverage(const Holders& holders) {
 
 }  // namespace
 
-uint64_t ServerProbe::partitions_held() const {
-  uint64_t held = 0;
-  for (const Layer& layer : layers) {
-    held += std::count(layer.held.begin(), layer.held.end(), true);
-  }
-  return held;
-}
-
 std::vector<TableCoverage> CoverageOf(absl::Span<const ServerProbe> servers) {
   std::vector<std::string> versions;
   std::map<std::string, Holders> tables;

@@ -6,36 +6,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engram_client/ctl/probes.h"
 
 namespace engram::ctl {
-
-// What one table server said of itself.
-struct ServerProbe {
-  struct Layer {
-    uint32_t layer_id = 0;
-    std::vector<bool> held;  // one a partition
-  };
-  std::string address;
-  std::string error;  // why it said nothing; empty: the rest is known
-  std::string name;
-  std::string version;
-  uint64_t instance_id = 0;
-  bool ready = false;
-  bool draining = false;
-  std::vector<Layer> layers;
-
-  uint64_t partitions_held() const;
-};
-
-// What one compute worker said of itself.
-struct WorkerProbe {
-  std::string address;
-  std::string error;
-  std::string name;
-  std::string version;
-  bool ready = false;
-  std::vector<uint32_t> layer_ids;
-};
 
 struct LayerCoverage {
   uint32_t layer_id = 0;

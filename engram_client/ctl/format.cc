@@ -1,14 +1,17 @@
 #include "engram_client/ctl/format.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace engram::ctl {
 namespace {
 
 constexpr size_t kShortVersionDigits = 12;
+constexpr size_t kNamesShown = 8;
 
 // Columns that the text takes on a terminal, where UTF-8 continuation bytes
 // take none.
@@ -36,6 +39,28 @@ std::string Printable(absl::string_view text) {
     if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = ' ';
   }
   return line;
+}
+
+std::string JoinNames(absl::Span<const std::string> names) {
+  const size_t shown = std::min(names.size(), kNamesShown);
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", Printable(names[i]));
+  }
+  if (shown < names.size()) {
+    absl::StrAppend(&text, " and ", names.size() - shown,
+                    names.size() - shown == 1 ? " other" : " others");
+  }
+  return text;
+}
+
+std::string ShortDuration(absl::Duration time) {
+  const double seconds = absl::ToDoubleSeconds(time);
+  if (seconds <= 120) return absl::StrFormat("%.0f s", std::ceil(seconds));
+  if (seconds <= 7200) {
+    return absl::StrFormat("%.0f min", std::ceil(seconds / 60));
+  }
+  return absl::StrFormat("%.1f h", seconds / 3600);
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {

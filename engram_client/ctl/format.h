@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace engram::ctl {
 
@@ -17,6 +19,12 @@ std::string ShortVersion(absl::string_view version);
 
 // Text from another process as one line that cannot move the cursor.
 std::string Printable(absl::string_view text);
+
+// Names from other processes, the first few of many: "t0, t1 and 3 others".
+std::string JoinNames(absl::Span<const std::string> names);
+
+// A time to wait, rounded up: "0 s", "95 s", "12 min", "3.5 h".
+std::string ShortDuration(absl::Duration time);
 
 // Rows of cells in aligned columns, two spaces apart, each line indented by
 // two; rows may differ in length. The last cell of a line is not padded.

@@ -12,12 +12,13 @@
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
 #include "core/model/safetensors.h"
-#include "core/rpc/address.h"
 #include "engram_client/ctl/commands.h"
 #include "engram_client/ctl/format.h"
 #include "engram_client/ctl/gather_ids.h"
+#include "engram_client/ctl/table_addresses.h"
 #include "engram_client/ctl/tensor_file.h"
 #include "engram_client/table_client.h"
+#include "engram_client/table_servers.h"
 
 namespace engram::ctl {
 namespace {
@@ -47,7 +48,9 @@ absl::Status WriteRows(const GatherFlags& flags,
 absl::StatusOr<int> RunGather(const GatherFlags& flags) {
   TableClient::Options options;
   options.connect_timeout = absl::Seconds(flags.timeout_seconds);
-  ENGRAM_ASSIGN_OR_RETURN(options.addresses, ParseAddressList(flags.tables));
+  ENGRAM_ASSIGN_OR_RETURN(TableServers tables, ParseTableServers(flags.tables));
+  options.addresses = std::move(tables.addresses);
+  options.members = std::move(tables.members);
   ENGRAM_ASSIGN_OR_RETURN(const SafetensorsFile file,
                           SafetensorsFile::Open(flags.in));
   ENGRAM_ASSIGN_OR_RETURN(const std::unique_ptr<TableClient> client,
@@ -84,8 +87,7 @@ void AddGather(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GatherFlags>();
   CLI::App* command = app.add_subcommand(
       "gather", "Fetch rows of one layer from table servers");
-  command->add_option("--tables", flags->tables, "addresses of table servers")
-      ->required();
+  command->add_option("--tables", flags->tables, kTablesHelp)->required();
   command->add_option("--layer", flags->layer, "layer id, as in config.json")
       ->required()
       ->check(WholeNumber(0, UINT32_MAX));

@@ -46,6 +46,7 @@ absl::StatusOr<Target> ConnectToTables(const LoadPlan& plan) {
   std::unique_ptr<RowReference> reference;
   TableClient::Options options;
   options.addresses = plan.addresses;
+  options.members = plan.members;
   options.connect_timeout = absl::Seconds(flags.timeout_seconds);
   options.max_gathers_in_flight = plan.engine.max_in_flight;
   options.want_crc32c = flags.want_crc32c;

@@ -8,6 +8,8 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/address.h"
 #include "engram_client/ctl/load_row_check.h"
+#include "engram_client/ctl/table_addresses.h"
+#include "engram_client/table_servers.h"
 
 namespace engram::ctl {
 namespace {
@@ -32,7 +34,7 @@ CLI::Validator Number(double min, double max) {
 // What there is to send to, and what only one of the two has.
 void AddTargetFlags(CLI::App& command, LoadFlags& flags) {
   CLI::Option* tables = command.add_option(
-      "--tables", flags.tables, "gathers: addresses of table servers");
+      "--tables", flags.tables, absl::StrCat("gathers: ", kTablesHelp));
   CLI::Option* workers = command
                              .add_option("--workers,--worker", flags.workers,
                                          "steps: addresses of compute workers")
@@ -167,15 +169,22 @@ void AddResourceFlags(CLI::App& command, LoadFlags& flags) {
       ->capture_default_str();
 }
 
-absl::StatusOr<std::vector<std::string>> AddressesOf(const LoadFlags& flags) {
+absl::Status ParseTarget(const LoadFlags& flags, LoadPlan& plan) {
   if (flags.tables.empty() && flags.workers.empty()) {
     return absl::InvalidArgumentError(
         "nothing to put load on: give --tables (gathers) or --workers (steps)");
   }
-  const bool steps = flags.steps();
-  auto addresses = ParseAddressList(steps ? flags.workers : flags.tables);
-  if (addresses.ok()) return addresses;
-  return Annotate(addresses.status(), steps ? "--workers" : "--tables");
+  if (flags.steps()) {
+    auto workers = ParseAddressList(flags.workers);
+    ENGRAM_RETURN_IF_ERROR(Annotate(workers.status(), "--workers"));
+    plan.addresses = *std::move(workers);
+    return absl::OkStatus();
+  }
+  auto tables = ParseTableServers(flags.tables);
+  ENGRAM_RETURN_IF_ERROR(Annotate(tables.status(), "--tables"));
+  plan.addresses = std::move(tables->addresses);
+  plan.members = std::move(tables->members);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> SampleStepOf(const LoadFlags& flags) {
@@ -215,7 +224,7 @@ void AddLoadFlags(CLI::App& command, LoadFlags& flags) {
 absl::StatusOr<LoadPlan> MakeLoadPlan(const LoadFlags& flags) {
   LoadPlan plan;
   plan.flags = flags;
-  ENGRAM_ASSIGN_OR_RETURN(plan.addresses, AddressesOf(flags));
+  ENGRAM_RETURN_IF_ERROR(ParseTarget(flags, plan));
   ENGRAM_ASSIGN_OR_RETURN(plan.sample_step, SampleStepOf(flags));
   for (const uint32_t layer : flags.layers) {
     plan.layers.push_back(LayerId{layer});

@@ -52,6 +52,7 @@ struct LoadFlags {
 struct LoadPlan {
   LoadFlags flags;
   std::vector<std::string> addresses;
+  std::string members;  // instead of addresses: who the table servers are now
   std::vector<LayerId> layers;
   uint64_t sample_step = 1;
   LoadEngine::Options engine;

@@ -74,6 +74,7 @@ Json OptionsAsJson(const LoadPlan& plan) {
   Json layers = flags.layers;
   if (flags.layers.empty()) layers = nullptr;
   Json json = {{"addresses", plan.addresses},
+               {"members", plan.members},
                {"rate", flags.rate},
                {"arrivals", flags.arrivals},
                {"layers", layers},

@@ -13,30 +13,6 @@ namespace {
 constexpr char kOther[] = "OTHER";
 constexpr size_t kMaxMessageBytes = 2000;
 
-std::string NameOf(ErrorReason reason) {
-  switch (reason) {
-    case ErrorReason::kNone:
-      return "";
-    case ErrorReason::kWrongTable:
-      return "WRONG_TABLE";
-    case ErrorReason::kPartitionNotHere:
-      return "PARTITION_NOT_HERE";
-    case ErrorReason::kRowOutOfRange:
-      return "ROW_OUT_OF_RANGE";
-    case ErrorReason::kUnknownLayer:
-      return "UNKNOWN_LAYER";
-    case ErrorReason::kOverloaded:
-      return "OVERLOADED";
-    case ErrorReason::kDraining:
-      return "DRAINING";
-    case ErrorReason::kTooLarge:
-      return "TOO_LARGE";
-    case ErrorReason::kNotReady:
-      return "NOT_READY";
-  }
-  return kOther;
-}
-
 }  // namespace
 
 LoadRecorder::LoadRecorder(size_t sizes, double start_seconds) {
@@ -133,7 +109,8 @@ LoadResults LoadRecorder::results() const {
 
 LoadRecorder::Kind LoadRecorder::KindOf(const absl::Status& status) {
   if (status.ok()) return {};
-  return {absl::StatusCodeToString(status.code()), NameOf(ReasonOf(status))};
+  return {absl::StatusCodeToString(status.code()),
+          std::string(ReasonName(ReasonOf(status)))};
 }
 
 LoadFailure& LoadRecorder::FailureOf(Kind kind, const absl::Status& status) {

@@ -16,19 +16,19 @@ namespace engram::ctl {
 namespace {
 
 constexpr int kFailed = 1;
-constexpr int kWrongUsage = 2;
 
 constexpr char kExamples[] =
-    R"(Files are safetensors. Addresses are host:port or unix:PATH, separated by commas.
+    R"(Files are safetensors. Addresses are host:port or unix:PATH, separated by commas;
+table servers may also be given as static:NAME=ADDRESS,..., file:PATH or dns:NAME.
 `engramctl COMMAND --help` shows a command's options and examples.
 
-Exit code: 0 done, 1 failed (the reason is on stderr), 2 wrong usage. `load` has
-its own: see its help.)";
+Exit code: 0 done, 1 failed (the reason is on stderr), 2 wrong usage, 130
+interrupted. `load` has its own: see its help.)";
 
 int Run(int argc, char** argv) {
   CLI::App app(
-      "engramctl - layouts, checkpoints, gathers, steps and load of Engram by "
-      "hand");
+      "engramctl - layouts, checkpoints, gathers, steps, load and clusters of "
+      "Engram by hand");
   app.name("engramctl");
   app.footer(kExamples);
   app.set_version_flag("--version", absl::StrCat("engramctl ", kBuildVersion,
@@ -43,6 +43,8 @@ int Run(int argc, char** argv) {
   AddGather(app, action);
   AddApply(app, action);
   AddStatus(app, action);
+  AddPlan(app, action);
+  AddDrain(app, action);
   AddLoad(app, action);
 
   try {

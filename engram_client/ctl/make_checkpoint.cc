@@ -25,8 +25,6 @@
 namespace engram::ctl {
 namespace {
 
-constexpr int kInterruptedExitCode = 130;  // as shells report SIGINT
-
 struct MakeCheckpointFlags {
   std::string preset;
   uint64_t vocab_size = 0;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,24 +11,6 @@
 
 namespace engram::ctl {
 namespace {
-
-using Json = nlohmann::ordered_json;
-using Rows = std::vector<std::vector<std::string>>;
-
-std::string StateOf(const ServerProbe& server) {
-  if (!server.error.empty()) return "unreachable";
-  if (server.draining) return "draining";
-  return server.ready ? "ready" : "loading";
-}
-
-std::string StateOf(const WorkerProbe& worker) {
-  if (!worker.error.empty()) return "unreachable";
-  return worker.ready ? "ready" : "loading";
-}
-
-std::string OrDash(const std::string& text) {
-  return text.empty() ? "-" : Printable(text);
-}
 
 void FindServerProblems(const StatusReport& report,
                         std::vector<std::string>& problems) {
@@ -84,97 +66,63 @@ void FindWorkerProblems(const StatusReport& report,
 
 void FindCoverageProblems(const StatusReport& report,
                           std::vector<std::string>& problems) {
+  const std::vector<std::string> departed = DepartedNotAsked(report.servers);
+  const std::string unseen =
+      departed.empty()
+          ? ""
+          : absl::StrCat(" among these (not asked: ", JoinNames(departed),
+                         ", which left)");
   for (const TableCoverage& table : report.tables) {
     for (const LayerCoverage& layer : table.layers) {
       if (layer.partitions_held_by[0] == 0) continue;
       problems.push_back(
           absl::StrCat(layer.partitions_held_by[0], " of ", layer.partitions,
                        " partitions of layer ", layer.layer_id, " of table ",
-                       ShortVersion(table.version), " have no server"));
+                       ShortVersion(table.version), " have no server", unseen));
     }
   }
 }
 
-std::string ServersAsText(const StatusReport& report) {
-  Rows rows = {{"ADDRESS", "NAME", "VERSION", "STATE", "PARTITIONS", "REASON"}};
+// What to know although every request is served.
+void FindViewNotes(const StatusReport& report,
+                   std::vector<std::string>& notes) {
+  const std::string differences = ViewDifferences(report.views);
+  if (!differences.empty()) notes.push_back(differences);
   for (const ServerProbe& server : report.servers) {
-    const bool known = server.error.empty();
-    rows.push_back({server.address, OrDash(server.name),
-                    ShortVersion(server.version), StateOf(server),
-                    known ? WithCommas(server.partitions_held()) : "-",
-                    Printable(server.error)});
+    if (!server.exchange.has_value()) continue;
+    if (!server.exchange->view_digest().empty()) continue;
+    const std::string& reason = server.exchange->moves().waiting_for();
+    notes.push_back(absl::StrCat(
+        Printable(server.name), " has no view of the cluster yet",
+        reason.empty() ? "" : absl::StrCat(": ", Printable(reason))));
   }
-  return absl::StrCat("table servers\n", FormatTable(rows));
+  std::set<std::string> members;
+  for (const SeenView& view : report.views) {
+    for (const Member& member : view.members) members.insert(member.name);
+  }
+  for (const std::string& name : members) {
+    const std::vector<std::string> deaf = NotHeardBy(report.servers, name);
+    if (deaf.empty()) continue;
+    notes.push_back(
+        absl::StrCat(Printable(name), " is not heard by ", JoinNames(deaf)));
+  }
 }
 
-std::string CoverageAsText(const TableCoverage& table) {
-  size_t most = 0;
-  for (const LayerCoverage& layer : table.layers) {
-    most = std::max(most, layer.partitions_held_by.size());
-  }
-  std::vector<std::string> header = {"LAYER", "PARTITIONS"};
-  for (size_t n = 0; n < most; ++n) {
-    header.push_back(absl::StrCat(n, n == 1 ? " SERVER" : " SERVERS"));
-  }
-  Rows rows = {header};
-  for (const LayerCoverage& layer : table.layers) {
-    std::vector<std::string> row = {absl::StrCat(layer.layer_id),
-                                    WithCommas(layer.partitions)};
-    for (size_t n = 0; n < most; ++n) {
-      row.push_back(n < layer.partitions_held_by.size()
-                        ? WithCommas(layer.partitions_held_by[n])
-                        : "0");
+void FindServerNotes(const StatusReport& report,
+                     std::vector<std::string>& notes) {
+  for (const ServerProbe& server : report.servers) {
+    if (StateOf(server) == "left") {
+      notes.push_back(
+          absl::StrCat(Printable(server.name),
+                       " has left and holds nothing: it can be stopped"));
     }
-    rows.push_back(std::move(row));
+    if (!server.exchange.has_value()) continue;
+    const uint64_t failed = server.exchange->moves().failed_loads();
+    if (failed == 0) continue;
+    notes.push_back(
+        absl::StrCat("loads that failed at ", Printable(server.name),
+                     " since its start: ", failed, "; its log says why"));
   }
-  return absl::StrCat("\ncoverage of table ", ShortVersion(table.version),
-                      ": partitions by the number of servers that hold them\n",
-                      FormatTable(rows));
-}
-
-std::string WorkersAsText(const StatusReport& report) {
-  Rows rows = {{"ADDRESS", "NAME", "VERSION", "STATE", "LAYERS", "REASON"}};
-  for (const WorkerProbe& worker : report.workers) {
-    rows.push_back({worker.address, OrDash(worker.name),
-                    ShortVersion(worker.version), StateOf(worker),
-                    OrDash(absl::StrJoin(worker.layer_ids, ",")),
-                    Printable(worker.error)});
-  }
-  return absl::StrCat("\ncompute workers\n", FormatTable(rows));
-}
-
-Json ServerAsJson(const ServerProbe& server) {
-  Json json = {{"address", server.address}, {"state", StateOf(server)}};
-  if (!server.error.empty()) {
-    json["error"] = server.error;
-    return json;
-  }
-  json["name"] = server.name;
-  json["version"] = server.version;
-  json["partitions_held"] = server.partitions_held();
-  return json;
-}
-
-Json WorkerAsJson(const WorkerProbe& worker) {
-  Json json = {{"address", worker.address}, {"state", StateOf(worker)}};
-  if (!worker.error.empty()) {
-    json["error"] = worker.error;
-    return json;
-  }
-  json["name"] = worker.name;
-  json["version"] = worker.version;
-  json["layer_ids"] = worker.layer_ids;
-  return json;
-}
-
-Json CoverageAsJson(const TableCoverage& table) {
-  Json layers = Json::array();
-  for (const LayerCoverage& layer : table.layers) {
-    layers.push_back({{"layer_id", layer.layer_id},
-                      {"partitions", layer.partitions},
-                      {"partitions_held_by", layer.partitions_held_by}});
-  }
-  return {{"version", table.version}, {"layers", layers}};
 }
 
 }  // namespace
@@ -185,45 +133,29 @@ StatusReport MakeReport(std::vector<ServerProbe> servers,
   report.servers = std::move(servers);
   report.workers = std::move(workers);
   report.tables = CoverageOf(report.servers);
+  report.views = ViewsOf(report.servers);
   FindServerProblems(report, report.problems);
   FindCoverageProblems(report, report.problems);
   FindWorkerProblems(report, report.problems);
+  FindViewNotes(report, report.notes);
+  FindServerNotes(report, report.notes);
   return report;
 }
 
-std::string ReportAsText(const StatusReport& report) {
-  std::string text = ServersAsText(report);
-  for (const TableCoverage& table : report.tables) {
-    absl::StrAppend(&text, CoverageAsText(table));
+void AddRates(const StatusReport& before, StatusReport& report) {
+  for (const ServerProbe& server : report.servers) {
+    if (!server.exchange.has_value()) continue;
+    const RateMeter* const meter = LoadRateOf(before, server);
+    RateMeter& rate = report.load_rates[server.instance_id];
+    if (meter != nullptr) rate = *meter;
+    rate.Add(report.time, server.exchange->moves().loaded_bytes());
   }
-  if (!report.workers.empty()) absl::StrAppend(&text, WorkersAsText(report));
-  absl::StrAppend(&text, "\n");
-  for (const std::string& problem : report.problems) {
-    absl::StrAppend(&text, "problem: ", problem, "\n");
-  }
-  if (report.problems.empty()) {
-    absl::StrAppend(&text, "every partition has a server\n");
-  }
-  return text;
 }
 
-std::string ReportAsJson(const StatusReport& report) {
-  Json json = {{"servers", Json::array()},
-               {"tables", Json::array()},
-               {"workers", Json::array()},
-               {"problems", report.problems},
-               {"ok", report.problems.empty()}};
-  for (const ServerProbe& server : report.servers) {
-    json["servers"].push_back(ServerAsJson(server));
-  }
-  for (const TableCoverage& table : report.tables) {
-    json["tables"].push_back(CoverageAsJson(table));
-  }
-  for (const WorkerProbe& worker : report.workers) {
-    json["workers"].push_back(WorkerAsJson(worker));
-  }
-  // Names come from other processes: bytes that are not UTF-8 are replaced.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+const RateMeter* LoadRateOf(const StatusReport& report,
+                            const ServerProbe& server) {
+  const auto rate = report.load_rates.find(server.instance_id);
+  return rate == report.load_rates.end() ? nullptr : &rate->second;
 }
 
 }  // namespace engram::ctl

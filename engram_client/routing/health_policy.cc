@@ -8,7 +8,7 @@ void HealthPolicy::Route(const RoutingSnapshot& snapshot,
                          absl::Span<const RouteItem> items,
                          const RouteContext& context,
                          absl::Span<ServerIndex> servers) {
-  if (health_->all_well()) {
+  if (health_->all_usable(context.now)) {
     return policy_->Route(snapshot, items, context, servers);
   }
   const uint32_t turn = turn_.fetch_add(1, std::memory_order_relaxed);

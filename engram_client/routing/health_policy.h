@@ -9,8 +9,9 @@
 
 namespace engram {
 
-// Another policy that keeps away from servers that are not well, as
-// ServerHealth says: they get probes, a share, or only what nobody else has.
+// Another policy that keeps away from servers that are not well or have pushed
+// back, as ServerHealth says: they get probes, a share, or only what nobody
+// else has.
 class HealthPolicy final : public RoutePolicy {
  public:
   // Both must outlive the policy.

@@ -12,8 +12,8 @@
 
 namespace engram {
 
-// Position of a server's address in the client's list. A plain number because
-// it indexes arrays everywhere.
+// A server's slot in the client; another server may have it when this one is
+// gone for good. A plain number because it indexes arrays everywhere.
 using ServerIndex = uint32_t;
 inline constexpr ServerIndex kNoServer = ~ServerIndex{0};
 
@@ -26,6 +26,8 @@ struct ServerLoad {
 struct ServerRoute {
   std::string name;
   std::string address;
+  // Tells apart the servers that have had the slot.
+  uint64_t generation = 0;
   bool announced = false;  // false: not connected, holds nothing
   bool draining = false;
   uint64_t max_rows_per_call = 0;

@@ -2,29 +2,54 @@
 
 #include <utility>
 
+#include "core/base/check.h"
+
 namespace engram {
-namespace {
-
-std::vector<std::shared_ptr<ServerLoad>> MakeLoads(size_t count) {
-  std::vector<std::shared_ptr<ServerLoad>> loads;
-  for (size_t i = 0; i < count; ++i) {
-    loads.push_back(std::make_shared<ServerLoad>());
-  }
-  return loads;
-}
-
-}  // namespace
 
 RoutingTable::RoutingTable(size_t server_count, std::function<void()> on_change)
-    : on_change_(std::move(on_change)), loads_(MakeLoads(server_count)) {
+    : on_change_(std::move(on_change)) {
   MutexLock lock(&update_mutex_);
-  servers_.resize(server_count);
+  SetLength(server_count);
+  used_.assign(server_count, true);
   Publish();
+}
+
+void RoutingTable::SetLength(size_t length) {
+  servers_.resize(length);
+  used_.resize(length);
+  loads_.resize(length);
+  for (auto& load : loads_) {
+    if (load == nullptr) load = std::make_shared<ServerLoad>();
+  }
+}
+
+void RoutingTable::Add(ServerIndex server) {
+  MutexLock lock(&update_mutex_);
+  if (server >= used_.size()) SetLength(server + 1);
+  ENGRAM_CHECK(!used_[server]);
+  used_[server] = true;
+}
+
+void RoutingTable::Remove(ServerIndex server) {
+  {
+    MutexLock lock(&update_mutex_);
+    const bool was_announced = servers_[server].announced;
+    const size_t length_before = servers_.size();
+    servers_[server] = {};
+    // What is still in flight counts at the old one.
+    loads_[server] = std::make_shared<ServerLoad>();
+    used_[server] = false;
+    while (!used_.empty() && !used_.back()) SetLength(used_.size() - 1);
+    if (!was_announced && servers_.size() == length_before) return;
+    Publish();
+  }
+  on_change_();
 }
 
 void RoutingTable::Announce(ServerIndex server, ServerRoute route) {
   {
     MutexLock lock(&update_mutex_);
+    ENGRAM_CHECK(used_[server]);
     servers_[server] = std::move(route);
     servers_[server].announced = true;
     Publish();

@@ -11,17 +11,23 @@
 
 namespace engram {
 
-// Collects what each server announces and publishes it as snapshots.
+// Collects what each server announces and publishes it as snapshots, which are
+// as long as the highest slot that has a server.
 //
 // Thread safety: all methods may be called concurrently.
 class RoutingTable {
  public:
-  // `on_change` runs after each new snapshot, on the thread that updated and
-  // with no lock held.
+  // The first `server_count` slots have servers. `on_change` runs after each
+  // new snapshot, on the thread that updated and with no lock held.
   RoutingTable(size_t server_count, std::function<void()> on_change);
 
+  // The slot has a server from now on, without any load. REQUIRES: it had none.
+  void Add(ServerIndex server);
+  // It has none any more. What the server has announced is withdrawn.
+  void Remove(ServerIndex server);
+
   // A server's announcement replaces the one before.
-  // REQUIRES: bitmaps of the same sizes from all servers.
+  // REQUIRES: the slot has a server; bitmaps of the same sizes from all.
   void Announce(ServerIndex server, ServerRoute route);
   // The server was lost: it holds nothing until it announces again.
   void Withdraw(ServerIndex server);
@@ -36,13 +42,17 @@ class RoutingTable {
   void Stop();
 
  private:
+  void SetLength(size_t length) ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_);
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_);
 
   const std::function<void()> on_change_;
-  const std::vector<std::shared_ptr<ServerLoad>> loads_;
 
   Mutex update_mutex_;  // held while a snapshot is built, never by readers
+  // By slot, the last of which has a server.
   std::vector<ServerRoute> servers_ ABSL_GUARDED_BY(update_mutex_);
+  std::vector<std::shared_ptr<ServerLoad>> loads_
+      ABSL_GUARDED_BY(update_mutex_);
+  std::vector<bool> used_ ABSL_GUARDED_BY(update_mutex_);
 
   mutable Mutex snapshot_mutex_;
   mutable CondVar published_;

@@ -29,6 +29,14 @@ void Average(std::atomic<double>& average, double value, uint32_t& count,
   average.store(after, std::memory_order_relaxed);
 }
 
+void RaiseTo(std::atomic<int64_t>& value, int64_t at_least) {
+  int64_t before = value.load(std::memory_order_relaxed);
+  while (before < at_least &&
+         !value.compare_exchange_weak(before, at_least,
+                                      std::memory_order_relaxed)) {
+  }
+}
+
 bool SaysNothing(CallOutcome outcome) {
   return outcome == CallOutcome::kRefused || outcome == CallOutcome::kCancelled;
 }
@@ -37,22 +45,43 @@ bool SaysNothing(CallOutcome outcome) {
 
 ServerHealth::ServerHealth(size_t server_count, const Options& options)
     : options_(options) {
-  for (size_t i = 0; i < server_count; ++i) {
+  for (size_t i = 0; i < std::max(server_count, options.max_servers); ++i) {
     servers_.push_back(std::make_unique<Server>());
-    MutexLock lock(&servers_.back()->mutex);
-    servers_.back()->next_ejection = options_.first_ejection;
-    servers_.back()->bad_share.store(kUnknown);
-    servers_.back()->slowness.store(kUnknown);
+    Replace(i, i < server_count ? 0 : kNobody);
   }
 }
 
-std::optional<ServerHealth::Reason> ServerHealth::CallEnded(ServerIndex index,
-                                                            CallOutcome outcome,
-                                                            double slowness,
-                                                            absl::Time now) {
+void ServerHealth::Add(ServerIndex server, uint64_t generation) {
+  Replace(server, generation);
+}
+
+void ServerHealth::Remove(ServerIndex server) { Replace(server, kNobody); }
+
+void ServerHealth::Replace(ServerIndex index, uint64_t generation) {
+  Server& server = *servers_[index];
+  MutexLock lock(&server.mutex);
+  server.generation = generation;
+  server.state = State::kWell;
+  server.next_ejection = options_.first_ejection;
+  Forget(server, absl::InfinitePast());
+  server.pushed_back_until_us.store(0, std::memory_order_relaxed);
+  server.announced.store(generation != kNobody, std::memory_order_relaxed);
+  if (!server.well.exchange(true)) unwell_.fetch_sub(1);
+
+  MutexLock marking(&marking_);
+  server.used.store(generation != kNobody, std::memory_order_relaxed);
+  size_t length = std::max<size_t>(length_.load(), index + 1);
+  while (length > 0 && !servers_[length - 1]->used.load()) --length;
+  length_.store(length);
+}
+
+std::optional<ServerHealth::Reason> ServerHealth::CallEnded(
+    ServerIndex index, CallOutcome outcome, double slowness, absl::Time now,
+    uint64_t generation) {
   if (SaysNothing(outcome)) return std::nullopt;
   Server& server = *servers_[index];
   MutexLock lock(&server.mutex);
+  if (server.generation != generation) return std::nullopt;
   if (server.state == State::kOut) {
     // Of a call from before, or for what nobody else has.
     if (now < server.out_until) return std::nullopt;
@@ -125,7 +154,7 @@ bool ServerHealth::IsTooSlow(const Server& server) const {
 double ServerHealth::MedianOfOthers(const Server& server,
                                     std::atomic<double> Server::*value) const {
   absl::InlinedVector<double, 64> others;
-  for (const auto& other : servers_) {
+  for (const auto& other : InUse()) {
     const double known = ((*other).*value).load(std::memory_order_relaxed);
     if (other.get() != &server && !std::isnan(known)) others.push_back(known);
   }
@@ -140,7 +169,7 @@ bool ServerHealth::MarkUnwell(Server& server) {
   MutexLock lock(&marking_);
   size_t announced = 0;
   size_t unwell = 1;  // with this one
-  for (const auto& other : servers_) {
+  for (const auto& other : InUse()) {
     if (!other->announced.load(std::memory_order_relaxed)) continue;
     ++announced;
     unwell += other->well.load(std::memory_order_relaxed) ? 0 : 1;
@@ -181,6 +210,17 @@ void ServerHealth::Promote(Server& server, absl::Time now) {
   unwell_.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void ServerHealth::PushedBack(ServerIndex index, absl::Duration time,
+                              absl::Time now, uint64_t generation) {
+  const int64_t until_us =
+      absl::ToUnixMicros(now + std::min(time, options_.longest_push_back));
+  Server& server = *servers_[index];
+  MutexLock lock(&server.mutex);
+  if (server.generation != generation) return;
+  RaiseTo(server.pushed_back_until_us, until_us);
+  RaiseTo(some_pushed_back_until_us_, until_us);
+}
+
 bool ServerHealth::IsOut(ServerIndex server, absl::Time now) const {
   if (all_well()) return false;
   MutexLock lock(&servers_[server]->mutex);
@@ -200,6 +240,7 @@ ServerHealth::Doubt ServerHealth::DoubtOf(ServerIndex server,
 ServerHealth::Standing ServerHealth::StandingOf(ServerIndex index,
                                                 uint32_t turn,
                                                 absl::Time now) const {
+  if (HasPushedBack(index, now)) return Standing::kShunned;
   const Server& server = *servers_[index];
   MutexLock lock(&server.mutex);
   switch (server.state) {

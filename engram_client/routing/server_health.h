@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/base/mutex.h"
 #include "engram_client/routing/routing_snapshot.h"
 
@@ -62,6 +63,8 @@ class ServerHealth {
     uint32_t good_probes = 3;      // before a server gets a share again
     uint32_t good_calls = 8;       // before its share doubles
     uint32_t first_share_of = 16;  // 1/16
+    absl::Duration longest_push_back = absl::Seconds(1);
+    size_t max_servers = 0;  // with those that come later
   };
   enum class Reason { kErrors, kLatency };
   // For a call that takes long.
@@ -77,9 +80,15 @@ class ServerHealth {
     kShunned,
   };
 
+  // The first `server_count` slots have servers, of generation 0.
   ServerHealth(size_t server_count, const Options& options);
 
-  // Whether the server is one to choose from; all are at first.
+  // The slot has a server from now on, of which nothing is known. What is told
+  // of servers of other generations is ignored. REQUIRES: server < max_servers.
+  void Add(ServerIndex server, uint64_t generation);
+  void Remove(ServerIndex server);
+
+  // Whether the server is one to choose from; new ones are.
   void SetAnnounced(ServerIndex server, bool announced) {
     servers_[server]->announced.store(announced, std::memory_order_relaxed);
   }
@@ -87,9 +96,21 @@ class ServerHealth {
   // `slowness` of 0: not known. Returns why the server is out now, if it was
   // not before.
   std::optional<Reason> CallEnded(ServerIndex server, CallOutcome outcome,
-                                  double slowness, absl::Time now);
+                                  double slowness, absl::Time now,
+                                  uint64_t generation = 0);
+
+  // The server is overloaded and asks not to be asked for so long, by anyone:
+  // it is shunned then, but is not unwell. A time that is too long is cut.
+  void PushedBack(ServerIndex server, absl::Duration time, absl::Time now,
+                  uint64_t generation = 0);
+  bool HasPushedBack(ServerIndex server, absl::Time now) const {
+    return now < TimeOf(servers_[server]->pushed_back_until_us);
+  }
 
   // The usual case, in which nothing else need be asked.
+  bool all_usable(absl::Time now) const {
+    return all_well() && now >= TimeOf(some_pushed_back_until_us_);
+  }
   bool all_well() const { return unwell_.load(std::memory_order_relaxed) == 0; }
   // Servers that are out or coming back.
   size_t unwell() const { return unwell_.load(std::memory_order_relaxed); }
@@ -106,6 +127,7 @@ class ServerHealth {
 
   struct Server {
     mutable Mutex mutex;
+    uint64_t generation ABSL_GUARDED_BY(mutex) = 0;
     State state ABSL_GUARDED_BY(mutex) = State::kWell;
     absl::Time since ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
     absl::Time out_until ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
@@ -119,10 +141,23 @@ class ServerHealth {
     // What is compared with other servers'; NaN: nothing is known.
     std::atomic<double> bad_share;
     std::atomic<double> slowness;  // log2
+    std::atomic<int64_t> pushed_back_until_us{0};
     std::atomic<bool> well{true};
     std::atomic<bool> announced{true};
+    std::atomic<bool> used{false};
   };
+  static constexpr uint64_t kNobody = ~uint64_t{0};
 
+  // Servers up to the last slot that is used.
+  absl::Span<const std::unique_ptr<Server>> InUse() const {
+    return absl::MakeSpan(servers_).first(
+        length_.load(std::memory_order_relaxed));
+  }
+  void Replace(ServerIndex index, uint64_t generation);
+
+  static absl::Time TimeOf(const std::atomic<int64_t>& us) {
+    return absl::FromUnixMicros(us.load(std::memory_order_relaxed));
+  }
   void Count(Server& server, CallOutcome outcome, double slowness) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(server.mutex);
   static void Forget(Server& server, absl::Time now)
@@ -143,9 +178,11 @@ class ServerHealth {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(server.mutex);
 
   const Options options_;
-  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<Server>> servers_;  // there from the start
+  std::atomic<size_t> length_{0};
   Mutex marking_;  // one at a time, so that they are no more than they may be
   std::atomic<size_t> unwell_{0};
+  std::atomic<int64_t> some_pushed_back_until_us_{0};  // the last of them
 };
 
 }  // namespace engram

@@ -57,6 +57,17 @@ CallMonitor::CallMonitor(size_t server_count, const Options& options)
   metrics_.hedge_limit_bytes.Set(static_cast<double>(buffers_->max_bytes()));
 }
 
+void CallMonitor::AddServer(ServerIndex server, uint64_t generation) {
+  health_.Add(server, generation);
+  metrics_.servers.Increment();
+}
+
+void CallMonitor::RemoveServer(ServerIndex server) {
+  health_.Remove(server);
+  metrics_.servers.Decrement();
+  metrics_.servers_unwell.Set(static_cast<double>(health_.unwell()));
+}
+
 void CallMonitor::CallStarted(CallKind kind) {
   metrics_.started(kind).Increment();
   if (kind != CallKind::kFirst) return;
@@ -68,6 +79,9 @@ void CallMonitor::CallStarted(CallKind kind) {
 
 void CallMonitor::CallEnded(const EndedCall& call, absl::Time now) {
   metrics_.ended(call.outcome).Increment();
+  if (call.push_back > absl::ZeroDuration()) {
+    health_.PushedBack(call.server, call.push_back, now, call.generation);
+  }
   const bool answered = call.outcome == CallOutcome::kAnswered;
   if (answered) metrics_.CallTook(call.rows, call.time);
   const absl::Duration usual = times_.Usual(call.rows, now);
@@ -79,19 +93,23 @@ void CallMonitor::CallEnded(const EndedCall& call, absl::Time now) {
       health_.IsWell(call.server)) {
     times_.Record(call.rows, call.time, now);
   }
-  NoteHealth(call.server, call.outcome, slowness, now);
+  NoteHealth(call, slowness, now);
 }
 
-void CallMonitor::CallOverdue(ServerIndex server, absl::Time now) {
+void CallMonitor::CallOverdue(ServerIndex server, absl::Time now,
+                              uint64_t generation) {
   metrics_.overdue_calls.Increment();
-  NoteHealth(server, CallOutcome::kOverdue, 0, now);
+  NoteHealth({.server = server,
+              .outcome = CallOutcome::kOverdue,
+              .generation = generation},
+             /*slowness=*/0, now);
 }
 
-void CallMonitor::NoteHealth(ServerIndex server, CallOutcome outcome,
-                             double slowness, absl::Time now) {
+void CallMonitor::NoteHealth(const EndedCall& call, double slowness,
+                             absl::Time now) {
   const bool all_well = health_.all_well();
-  const std::optional<ServerHealth::Reason> ejected =
-      health_.CallEnded(server, outcome, slowness, now);
+  const std::optional<ServerHealth::Reason> ejected = health_.CallEnded(
+      call.server, call.outcome, slowness, now, call.generation);
   if (ejected.has_value()) metrics_.ejections(*ejected).Increment();
   if (!all_well || ejected.has_value()) {
     metrics_.servers_unwell.Set(static_cast<double>(health_.unwell()));

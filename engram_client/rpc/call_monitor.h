@@ -41,9 +41,16 @@ class CallMonitor {
     uint64_t rows = 0;
     CallOutcome outcome = CallOutcome::kCancelled;
     absl::Duration time;
+    uint64_t generation = 0;   // of the server
+    absl::Duration push_back;  // how long the server asks to be left alone
   };
 
+  // The first `server_count` slots have servers, of generation 0.
   CallMonitor(size_t server_count, const Options& options);
+
+  // As ServerHealth.
+  void AddServer(ServerIndex server, uint64_t generation);
+  void RemoveServer(ServerIndex server);
 
   bool hedging() const { return buffers_->max_bytes() > 0; }
   absl::Duration HedgeDelay(uint64_t rows, absl::Time now) {
@@ -54,7 +61,7 @@ class CallMonitor {
   void CallEnded(const EndedCall& call, absl::Time now);
   // Once for a call that was to be hedged and could not be: its server is not
   // to look well until the call ends.
-  void CallOverdue(ServerIndex server, absl::Time now);
+  void CallOverdue(ServerIndex server, absl::Time now, uint64_t generation = 0);
 
   // False: the retry is to be held back.
   bool MayRetryAtOnce();
@@ -71,8 +78,7 @@ class CallMonitor {
 
  private:
   bool TrySpend(uint32_t hedges, ServerHealth::Doubt doubt);
-  void NoteHealth(ServerIndex server, CallOutcome outcome, double slowness,
-                  absl::Time now);
+  void NoteHealth(const EndedCall& call, double slowness, absl::Time now);
 
   const std::shared_ptr<prometheus::Registry> registry_;
   ClientMetrics metrics_;

@@ -15,6 +15,26 @@ GatherSegment CopyOf(const GatherSegment& segment) {
   return copy;
 }
 
+// Of hedges, which have whole segments: where one begins says which it is.
+class SegmentSet {
+ public:
+  explicit SegmentSet(absl::Span<const GatherCall* const> hedges) {
+    for (const GatherCall* const hedge : hedges) {
+      for (const GatherSegment& segment : hedge->planned.segments) {
+        begins_.push_back(segment.part.begin);
+      }
+    }
+    std::sort(begins_.begin(), begins_.end());
+  }
+  bool Has(const GatherSegment& segment) const {
+    return std::binary_search(begins_.begin(), begins_.end(),
+                              segment.part.begin);
+  }
+
+ private:
+  std::vector<uint32_t> begins_;
+};
+
 bool MayBeHedged(const GatherCall& call) { return call.primary == nullptr; }
 
 }  // namespace
@@ -75,21 +95,24 @@ CallsInFlight::Outcome CallsInFlight::OnFailed(const GatherCallPtr& call) {
 }
 
 std::vector<GatherSegment> CallsInFlight::Unhedged(const GatherCall& call) {
-  // A hedge has whole segments: where one begins says which it is.
-  std::vector<uint32_t> hedged;
-  for (const GatherCallPtr& hedge : call.hedges) {
-    for (const GatherSegment& segment : hedge->planned.segments) {
-      hedged.push_back(segment.part.begin);
-    }
-  }
-  std::sort(hedged.begin(), hedged.end());
+  std::vector<const GatherCall*> hedges;
+  for (const GatherCallPtr& hedge : call.hedges) hedges.push_back(hedge.get());
+  const SegmentSet hedged(hedges);
   std::vector<GatherSegment> unhedged;
   for (const GatherSegment& segment : call.planned.segments) {
-    if (!std::binary_search(hedged.begin(), hedged.end(), segment.part.begin)) {
-      unhedged.push_back(CopyOf(segment));
-    }
+    if (!hedged.Has(segment)) unhedged.push_back(CopyOf(segment));
   }
   return unhedged;
+}
+
+std::vector<GatherSegment*> CallsInFlight::SharedSegments(
+    GatherCall& call, const GatherCall& hedge) {
+  const SegmentSet hedged({&hedge});
+  std::vector<GatherSegment*> shared;
+  for (GatherSegment& segment : call.planned.segments) {
+    if (hedged.Has(segment)) shared.push_back(&segment);
+  }
+  return shared;
 }
 
 std::vector<GatherCallPtr> CallsInFlight::DueForHedge(absl::Time now) const {

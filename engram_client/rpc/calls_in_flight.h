@@ -52,6 +52,10 @@ class CallsInFlight {
   // Segments of a call that no hedge asks for.
   static std::vector<GatherSegment> Unhedged(const GatherCall& call);
 
+  // Segments of a call that one of its hedges asks for too: the call's.
+  static std::vector<GatherSegment*> SharedSegments(GatherCall& call,
+                                                    const GatherCall& hedge);
+
   // Calls that may be hedged now.
   std::vector<GatherCallPtr> DueForHedge(absl::Time now) const;
   // When there are any.

@@ -62,6 +62,13 @@ ClientMetrics::ClientMetrics(prometheus::Registry& registry)
                              "Retries and hedges that may be sent at once.")),
       budget_limit(AddGauge(registry, "engram_client_budget_tokens_limit",
                             "Limit of engram_client_budget_tokens.")),
+      failed_looks(
+          AddCounter(registry, "engram_client_member_looks_failed_total",
+                     "Looks for the servers that there are, without result.")),
+      servers(AddGauge(registry, "engram_client_servers",
+                       "Servers that are known, connected or not.")),
+      servers_limit(AddGauge(registry, "engram_client_servers_limit",
+                             "Limit of engram_client_servers.")),
       servers_unwell(AddGauge(registry, "engram_client_servers_ejected",
                               "Servers that are left out or coming back.")),
       gathers_in_flight(AddGauge(registry, "engram_client_gathers_in_flight",

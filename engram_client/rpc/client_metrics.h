@@ -86,6 +86,9 @@ class ClientMetrics {
   prometheus::Counter& held_retries;
   prometheus::Gauge& budget_tokens;
   prometheus::Gauge& budget_limit;
+  prometheus::Counter& failed_looks;
+  prometheus::Gauge& servers;
+  prometheus::Gauge& servers_limit;
   prometheus::Gauge& servers_unwell;
   prometheus::Gauge& gathers_in_flight;
   prometheus::Gauge& gathers_limit;

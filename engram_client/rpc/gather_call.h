@@ -74,6 +74,14 @@ class GatherCall final : public RowSink {
   // just now; OnShut says when it has ended. Once.
   [[nodiscard]] bool Shut() { return gate_.Close(); }
 
+  CallMonitor::EndedCall EndedBy(CallOutcome outcome, absl::Time now) const {
+    return {.server = planned.server,
+            .rows = planned.rows,
+            .outcome = outcome,
+            .time = now - started_at,
+            .generation = planned.generation};
+  }
+
   // What the transport tells the end.
   static TableTransport::StatusDone DoneOf(GatherCallPtr call) {
     return [call = std::move(call)](const absl::Status& status) {
@@ -89,6 +97,7 @@ class GatherCall final : public RowSink {
   absl::Time started_at;                          // on the steady clock
   absl::Duration slow_after = absl::InfiniteDuration();
   absl::Time hedge_at = absl::InfiniteFuture();
+  bool started = false;   // its end will be told
   bool given_up = false;  // nobody waits for it
   bool overdue = false;   // and its server's health knows
   bool ended = false;

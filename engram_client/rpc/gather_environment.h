@@ -5,13 +5,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "engram_client/routing/route_policy.h"
 #include "engram_client/routing/routing_table.h"
 #include "engram_client/rpc/call_monitor.h"
-#include "engram_client/rpc/table_transport.h"
 #include "engram_client/rpc/timer_queue.h"
+#include "engram_client/rpc/transport_slots.h"
 #include "engram_client/table_client.h"
 
 namespace engram {
@@ -27,7 +26,7 @@ struct GatherEnvironment {
   TimerQueue* timers = nullptr;
   // Gathers keep it: what they gave up is told after their end.
   std::shared_ptr<CallMonitor> monitor;
-  std::vector<TableTransport*> transports;  // by server index
+  TransportSlots* transports = nullptr;
   uint64_t max_rows_per_call = 0;
   bool want_crc32c = false;
   // Why servers are not connected, for messages; empty if all are.

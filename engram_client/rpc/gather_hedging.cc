@@ -7,9 +7,15 @@
 namespace engram {
 namespace {
 
-constexpr absl::Duration kShortestRetry = absl::Milliseconds(1);
+constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
 
 }  // namespace
+
+absl::Time GatherOperation::HedgeTime(absl::Duration wait,
+                                      absl::Time now) const {
+  return now +
+         std::max(kShortestWait, std::min(wait, (steady_deadline_ - now) / 2));
+}
 
 void GatherOperation::TakeHedges(const RoutingSnapshot& snapshot,
                                  absl::Time now,
@@ -30,12 +36,10 @@ void GatherOperation::TakeHedges(const RoutingSnapshot& snapshot,
 }
 
 void GatherOperation::OnNotHedged(GatherCall& slow, absl::Time now) {
-  slow.hedge_at =
-      now + std::max(kShortestRetry, std::min(now - slow.started_at,
-                                              (steady_deadline_ - now) / 2));
+  slow.hedge_at = HedgeTime(now - slow.started_at, now);
   if (slow.overdue) return;
   slow.overdue = true;
-  monitor_->CallOverdue(slow.planned.server, now);
+  monitor_->CallOverdue(slow.planned.server, now, slow.planned.generation);
 }
 
 std::vector<GatherCallPtr> GatherOperation::HedgesFor(
@@ -46,6 +50,7 @@ std::vector<GatherCallPtr> GatherOperation::HedgesFor(
                         snapshot, *environment_.policy, now);
   std::vector<uint64_t> sizes;
   for (const PlannedCall& call : planned) {
+    if (health.HasPushedBack(call.server, now)) return {};
     // Only when waiting longer did not help: both may be bad.
     if (!slow.overdue && health.IsOut(call.server, now)) return {};
     sizes.push_back(call.rows * row_bytes_);
@@ -59,6 +64,16 @@ std::vector<GatherCallPtr> GatherOperation::HedgesFor(
     hedges.back()->WriteTo(std::move(buffers[i]));
   }
   return hedges;
+}
+
+void GatherOperation::OnHedgeFailed(const GatherCall& hedge,
+                                    GatherCall& primary,
+                                    const CallFailure& failure) {
+  primary.hedge_at = HedgeTime(primary.slow_after, failure.now);
+  for (GatherSegment* const segment :
+       CallsInFlight::SharedSegments(primary, hedge)) {
+    NotePassedOver(*segment, failure);
+  }
 }
 
 }  // namespace engram

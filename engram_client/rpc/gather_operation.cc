@@ -60,9 +60,8 @@ GatherOperation::GatherOperation(const GatherEnvironment& environment,
       deadline_(deadline),
       steady_deadline_(OnSteadyClock(deadline)),
       end_(environment, this, /*counted=*/true, std::move(done)),
-      queue_(environment.transports.size(), environment.max_rows_per_call,
+      queue_(environment.max_rows_per_call,
              TableLayers(*environment.table, layers)),
-      servers_asked_(environment.transports.size()),
       rows_left_(plan_.unique_rows().size()) {
   queue_.Add(plan_.parts());
   stats_.rows = plan_.row_count();
@@ -79,7 +78,7 @@ GatherOperation::GatherOperation(const GatherEnvironment& environment,
       steady_deadline_(absl::InfiniteFuture()),
       refused_(std::move(why)),
       end_(environment, this, /*counted=*/false, std::move(done)),
-      queue_(0, 1, {}) {}
+      queue_(1, {}) {}
 
 void GatherOperation::Start() {
   if (refused_.ok() && deadline_ <= absl::Now()) return OnDeadline();
@@ -137,14 +136,16 @@ GatherOperation::Todo GatherOperation::Dispatch() {
   std::vector<GatherCallPtr> calls;
   {
     MutexLock lock(&mutex_);
-    if (!decided_) {
-      const absl::Time now = SteadyNow();
+    const absl::Time now = SteadyNow();
+    // After the deadline only the end is to come.
+    if (!decided_ && now < steady_deadline_) {
       route_at_ = queue_.empty()
                       ? absl::InfiniteFuture()
                       : queue_.Route(*snapshot, *environment_.policy, now);
       may_hedge_ = monitor_->hedging() && snapshot->has_choice();
-      calls = TakeCalls(now);
+      // Before the new calls, none of which is slow yet: no row is in two.
       if (may_hedge_) TakeHedges(*snapshot, now, calls);
+      TakeCalls(now, calls);
     }
   }
   OrderRows(calls);
@@ -156,8 +157,8 @@ GatherOperation::Todo GatherOperation::Dispatch() {
   return Leave();
 }
 
-std::vector<GatherCallPtr> GatherOperation::TakeCalls(absl::Time now) {
-  std::vector<GatherCallPtr> calls;
+void GatherOperation::TakeCalls(absl::Time now,
+                                std::vector<GatherCallPtr>& calls) {
   for (PlannedCall& planned : queue_.TakeStartable()) {
     const CallKind kind = !last_failure_.ok() && HasFailedRows(planned)
                               ? CallKind::kRetry
@@ -165,11 +166,13 @@ std::vector<GatherCallPtr> GatherOperation::TakeCalls(absl::Time now) {
     calls.push_back(MakeCall(kind, std::move(planned), now));
     in_flight_.Add(calls.back());
   }
-  return calls;
 }
 
 GatherCallPtr GatherOperation::MakeCall(CallKind kind, PlannedCall planned,
                                         absl::Time now) {
+  if (planned.server >= servers_asked_.size()) {
+    servers_asked_.resize(planned.server + 1);
+  }
   if (!servers_asked_[planned.server]) ++stats_.servers;
   servers_asked_[planned.server] = true;
   ++stats_.calls;
@@ -178,10 +181,7 @@ GatherCallPtr GatherOperation::MakeCall(CallKind kind, PlannedCall planned,
       std::move(planned));
   call->started_at = now;
   call->slow_after = monitor_->HedgeDelay(call->planned.rows, now);
-  if (monitor_->hedging()) {
-    call->hedge_at =
-        now + std::min(call->slow_after, (steady_deadline_ - now) / 2);
-  }
+  if (monitor_->hedging()) call->hedge_at = HedgeTime(call->slow_after, now);
   return call;
 }
 
@@ -214,17 +214,23 @@ void GatherOperation::StartCall(const GatherCallPtr& call) {
   request.gather_bytes = plan_.unique_rows().size() * row_bytes_;
   request.want_crc32c = environment_.want_crc32c;
   request.deadline = deadline_;
+  // Also of one that is given up already: its end has been counted.
+  monitor_->CallStarted(call->kind);
   {
     MutexLock lock(&mutex_);
     if (decided_ || call->given_up) {
       in_flight_.Remove(call);
       return;
     }
+    call->started = true;
   }
-  monitor_->CallStarted(call->kind);
-  std::shared_ptr<TransportCall> transport_call =
-      environment_.transports[call->planned.server]->Gather(
-          request, call, GatherCall::DoneOf(call));
+  std::shared_ptr<TransportCall> transport_call;
+  if (const TransportSlots::Use transport = environment_.transports->Get(
+          call->planned.server, call->planned.generation)) {
+    transport_call = transport->Gather(request, call, GatherCall::DoneOf(call));
+  } else {
+    return FailLater(call);
+  }
   {
     MutexLock lock(&mutex_);
     if (call->ended) return;
@@ -232,6 +238,12 @@ void GatherOperation::StartCall(const GatherCallPtr& call) {
     if (!decided_ && !call->given_up) return;
   }
   transport_call->Cancel();
+}
+
+void GatherOperation::FailLater(const GatherCallPtr& call) {
+  environment_.timers->Post([done = GatherCall::DoneOf(call)]() mutable {
+    done(absl::CancelledError("the server has left"));
+  });
 }
 
 // ---- the end ----

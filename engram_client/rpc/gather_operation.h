@@ -81,18 +81,26 @@ class GatherOperation final
 
   // Routes what may be routed, starts what may be started.
   [[nodiscard]] Todo Dispatch();
-  std::vector<GatherCallPtr> TakeCalls(absl::Time now)
+  void TakeCalls(absl::Time now, std::vector<GatherCallPtr>& calls)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   GatherCallPtr MakeCall(CallKind kind, PlannedCall planned, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderRows(absl::Span<const GatherCallPtr> calls) const;
   void StartCall(const GatherCallPtr& call);
+  // For a server that is gone. It says so on the timer thread, as a transport
+  // would on one of its own.
+  void FailLater(const GatherCallPtr& call);
 
   // Appends hedges for calls that take long.
   void TakeHedges(const RoutingSnapshot& snapshot, absl::Time now,
                   std::vector<GatherCallPtr>& calls)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Another try comes later.
+  // After `wait`, and while there is time for its answer.
+  absl::Time HedgeTime(absl::Duration wait, absl::Time now) const;
+  // For both, another try comes later.
+  void OnHedgeFailed(const GatherCall& hedge, GatherCall& primary,
+                     const CallFailure& failure)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnNotHedged(GatherCall& slow, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<GatherCallPtr> HedgesFor(const GatherCall& slow,
@@ -102,6 +110,8 @@ class GatherOperation final
 
   void OnAnswered(const GatherCallPtr& call, absl::Time now, Todo& todo)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  CallOutcome OutcomeOfFailed(const GatherCall& call,
+                              const absl::Status& status, absl::Time now) const;
   void OnFailed(const GatherCallPtr& call, const absl::Status& status,
                 absl::Time now, Todo& todo)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 namespace engram {
@@ -13,8 +14,12 @@ PlannedCall Plan(const RoutingSnapshot& snapshot, ServerIndex server,
   const ServerRoute& route = snapshot.servers()[server];
   uint64_t rows = 0;
   for (const GatherSegment& segment : segments) rows += segment.part.rows();
-  return {server, absl::StrCat("server ", route.name, " at ", route.address),
-          std::move(segments), rows, LoadCharge(snapshot.load(server), rows)};
+  return {server,
+          absl::StrCat("server ", route.name, " at ", route.address),
+          std::move(segments),
+          rows,
+          LoadCharge(snapshot.load(server), rows),
+          route.generation};
 }
 
 }  // namespace
@@ -29,14 +34,16 @@ void GatherQueue::Add(absl::Span<const GatherPlan::Part> parts) {
 absl::Time GatherQueue::Route(const RoutingSnapshot& snapshot,
                               RoutePolicy& policy, absl::Time now) {
   TakeBackUnfit(snapshot);
+  const size_t server_count = snapshot.servers().size();
+  if (servers_.size() < server_count) servers_.resize(server_count);
   std::vector<GatherSegment> candidates = TakeCandidates(now);
   const std::vector<ServerIndex> chosen =
       Choose(snapshot, policy, candidates, now);
-  std::vector<size_t> counts(servers_.size());
+  std::vector<size_t> counts(server_count);
   for (const ServerIndex server : chosen) {
     if (server != kNoServer) ++counts[server];
   }
-  std::vector<std::vector<GatherSegment>> by_server(servers_.size());
+  std::vector<std::vector<GatherSegment>> by_server(server_count);
   for (ServerIndex server = 0; server < by_server.size(); ++server) {
     by_server[server].reserve(counts[server]);
   }
@@ -110,10 +117,17 @@ std::vector<PlannedCall> GatherQueue::PlanAround(
     items.push_back(ItemOf(segment));
     items.back().avoid = server;
   }
+  absl::InlinedVector<bool, 64> too_soon(snapshot.servers().size());
+  for (const GatherSegment& segment : segments) {
+    const ServerIndex other = segment.avoid();
+    if (other < too_soon.size() && segment.IsTooSoonFor(other, now)) {
+      too_soon[other] = true;
+    }
+  }
   std::vector<ServerIndex> chosen(items.size());
-  policy.Route(snapshot, items, {.now = now, .shunned = {}},
+  policy.Route(snapshot, items, {.now = now, .shunned = too_soon},
                absl::MakeSpan(chosen));
-  std::vector<std::vector<GatherSegment>> by_server(servers_.size());
+  std::vector<std::vector<GatherSegment>> by_server(snapshot.servers().size());
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] == kNoServer || chosen[i] == server ||
         segments[i].IsTooSoonFor(chosen[i], now)) {
@@ -144,10 +158,10 @@ std::vector<PlannedCall> GatherQueue::TakeStartable() {
 
 std::vector<GatherSegment> GatherQueue::TakeFromLine(
     ServerIndex server, absl::FunctionRef<bool(const GatherSegment&)> unfit) {
-  std::deque<PlannedCall>& line = servers_[server].line;
   std::vector<GatherSegment> taken;
-  if (line.empty()) return taken;
-  std::deque<PlannedCall> stay;
+  if (server >= servers_.size() || servers_[server].line.empty()) return taken;
+  std::list<PlannedCall>& line = servers_[server].line;
+  std::list<PlannedCall> stay;
   for (PlannedCall& call : line) {
     if (std::any_of(call.segments.begin(), call.segments.end(), unfit)) {
       std::move(call.segments.begin(), call.segments.end(),
@@ -162,9 +176,14 @@ std::vector<GatherSegment> GatherQueue::TakeFromLine(
 
 void GatherQueue::TakeBackUnfit(const RoutingSnapshot& snapshot) {
   for (ServerIndex server = 0; server < servers_.size(); ++server) {
+    const std::list<PlannedCall>& line = servers_[server].line;
+    if (line.empty()) continue;
+    const bool is_there =
+        server < snapshot.servers().size() &&
+        snapshot.servers()[server].generation == line.front().generation;
     std::vector<GatherSegment> taken =
         TakeFromLine(server, [&](const GatherSegment& segment) {
-          return !IsFit(snapshot, server, segment);
+          return !is_there || !IsFit(snapshot, server, segment);
         });
     std::move(taken.begin(), taken.end(), std::back_inserter(waiting_));
   }

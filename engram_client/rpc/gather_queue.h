@@ -2,7 +2,7 @@
 #define ENGRAM_ENGRAM_CLIENT_RPC_GATHER_QUEUE_H_
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +46,7 @@ struct PlannedCall {
   std::vector<GatherSegment> segments;
   uint64_t rows = 0;
   LoadCharge charge;
+  uint64_t generation = 0;  // of the server
 };
 
 // Segments of one gather that are not in flight: waiting for a server, or cut
@@ -58,11 +59,9 @@ class GatherQueue {
 
   // `table_layers`: of each layer of the gather, its index in the table, by
   // which routing counts. A gather names any of them in any order.
-  GatherQueue(size_t server_count, uint64_t max_rows_per_call,
-              std::vector<uint32_t> table_layers)
+  GatherQueue(uint64_t max_rows_per_call, std::vector<uint32_t> table_layers)
       : max_rows_per_call_(max_rows_per_call),
-        table_layers_(std::move(table_layers)),
-        servers_(server_count) {}
+        table_layers_(std::move(table_layers)) {}
 
   void Add(absl::Span<const GatherPlan::Part> parts);
   void Add(GatherSegment segment) { waiting_.push_back(std::move(segment)); }
@@ -102,7 +101,7 @@ class GatherQueue {
  private:
   struct Server {
     uint32_t in_flight = 0;
-    std::deque<PlannedCall> line;
+    std::list<PlannedCall> line;  // all of one generation
   };
   void TakeBackUnfit(const RoutingSnapshot& snapshot);
   // Whether a segment may stay in line at `server`: ready with its partition,
@@ -127,7 +126,7 @@ class GatherQueue {
   const uint64_t max_rows_per_call_;
   const std::vector<uint32_t> table_layers_;
   std::vector<GatherSegment> waiting_;
-  std::vector<Server> servers_;
+  std::vector<Server> servers_;  // of all snapshots so far
 };
 
 }  // namespace engram

@@ -17,6 +17,7 @@ void GatherOperation::OnDone(const GatherCallPtr& call,
     MutexLock lock(&mutex_);
     call->ended = true;
     call->transport_call.reset();
+    call->planned.charge.Release();
     if (call->kind != CallKind::kHedge) {
       queue_.CallEnded(call->planned.server);
     }
@@ -36,8 +37,7 @@ void GatherOperation::OnDone(const GatherCallPtr& call,
 void GatherOperation::OnAnswered(const GatherCallPtr& call, absl::Time now,
                                  Todo& todo) {
   ENGRAM_CHECK(call->complete());
-  todo.ended.push_back({call->planned.server, call->planned.rows,
-                        CallOutcome::kAnswered, now - call->started_at});
+  todo.ended.push_back(call->EndedBy(CallOutcome::kAnswered, now));
   CallsInFlight::Outcome outcome = in_flight_.OnAnswered(call);
   CountHedges(HedgeEnd::kLost, outcome.lost_hedges);
   CountHedges(HedgeEnd::kWon, outcome.arrived.size());
@@ -56,6 +56,10 @@ void GatherOperation::OnBeaten(CallsInFlight::Outcome outcome, absl::Time now,
                                Todo& todo) {
   GatherCall& beaten = *outcome.beaten;
   GiveUp(beaten, CallOutcome::kBeaten, now, todo);
+  CountHedges(HedgeEnd::kLost, beaten.kind == CallKind::kHedge ? 1 : 0);
+  if (!beaten.started && beaten.kind != CallKind::kHedge) {
+    queue_.CallEnded(beaten.planned.server);
+  }
   // What stands in line there would be slow likewise.
   const CallFailure slow{beaten.planned.server, absl::UnavailableError("slow"),
                          now};
@@ -71,27 +75,40 @@ void GatherOperation::OnBeaten(CallsInFlight::Outcome outcome, absl::Time now,
   }
 }
 
+CallOutcome GatherOperation::OutcomeOfFailed(const GatherCall& call,
+                                             const absl::Status& status,
+                                             absl::Time now) const {
+  const CallOutcome outcome = OutcomeOf(status);
+  // The transport saw the gather's deadline before the timer did.
+  const bool in_time = outcome == CallOutcome::kTimedOut &&
+                       now >= steady_deadline_ &&
+                       now - call.started_at < call.slow_after;
+  return in_time ? CallOutcome::kCancelled : outcome;
+}
+
 void GatherOperation::OnFailed(const GatherCallPtr& call,
                                const absl::Status& status, absl::Time now,
                                Todo& todo) {
-  todo.ended.push_back({call->planned.server, call->planned.rows,
-                        OutcomeOf(status), now - call->started_at});
+  todo.ended.push_back(call->EndedBy(OutcomeOfFailed(*call, status, now), now));
+  todo.ended.back().push_back = PushBackOf(status);
   GatherCall* const primary = call->primary;
   CallsInFlight::Outcome outcome = in_flight_.OnFailed(call);
   CountHedges(HedgeEnd::kFailed, call->kind == CallKind::kHedge ? 1 : 0);
   CountHedges(HedgeEnd::kWon, outcome.arrived.size());
+  CallFailure failure{call->planned.server, status, now};
+  failure.backoff_factor = RandomBackoffFactor();
   if (primary != nullptr) {
-    primary->hedge_at = now + primary->slow_after;
+    OnHedgeFailed(*call, *primary, failure);
     todo.dispatch = true;  // sets the alarm
     return;
   }
   const absl::Status described = CallStatus(Names(), *call, status);
-  if (MayTryAgain(status) == TryAgain::kNever) {
+  const bool too_late =
+      absl::IsDeadlineExceeded(status) && now >= steady_deadline_;
+  if (too_late || MayTryAgain(status) == TryAgain::kNever) {
     return DecideEnd(described, todo);
   }
   last_failure_ = described;
-  CallFailure failure{call->planned.server, status, now};
-  failure.backoff_factor = RandomBackoffFactor();
   for (const GatherCallPtr& orphan : outcome.orphans) {
     for (GatherSegment& segment : orphan->planned.segments) {
       NotePassedOver(segment, failure);
@@ -140,8 +157,7 @@ void GatherOperation::GiveUp(GatherCall& call, CallOutcome outcome,
                              absl::Time now, Todo& todo) {
   call.given_up = true;
   call.planned.charge.Release();
-  todo.ended.push_back(
-      {call.planned.server, call.planned.rows, outcome, now - call.started_at});
+  todo.ended.push_back(call.EndedBy(outcome, now));
   if (call.transport_call != nullptr) {
     todo.cancel.push_back(call.transport_call);
   }

@@ -23,15 +23,10 @@ Setbacks& SetbacksOf(GatherSegment& segment) {
   return *segment.setbacks;
 }
 
-absl::Duration AskedDelay(const absl::Status& status) {
-  if (ReasonOf(status) != ErrorReason::kOverloaded) return {};
-  return RetryAfterOf(status).value_or(absl::ZeroDuration());
-}
-
 void Avoid(Setbacks& setbacks, const CallFailure& failure,
            absl::Duration delay) {
   const absl::Time until =
-      failure.now + std::max(delay, AskedDelay(failure.status));
+      failure.now + std::max(delay, PushBackOf(failure.status));
   if (setbacks.avoid != failure.server && setbacks.avoid_until > failure.now) {
     setbacks.hold_until =
         std::max(setbacks.hold_until, std::min(setbacks.avoid_until, until));
@@ -114,6 +109,7 @@ TryAgain MayTryAgain(const absl::Status& status) {
     case absl::StatusCode::kCancelled:  // a server that stops
       return TryAgain::kAlways;
     case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kDeadlineExceeded:  // by a clock that was set
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kAborted:
@@ -130,6 +126,11 @@ bool NeedsToken(const absl::Status& status) {
   const ErrorReason reason = ReasonOf(status);
   return reason != ErrorReason::kPartitionNotHere &&
          reason != ErrorReason::kDraining;
+}
+
+absl::Duration PushBackOf(const absl::Status& status) {
+  if (ReasonOf(status) != ErrorReason::kOverloaded) return {};
+  return RetryAfterOf(status).value_or(absl::ZeroDuration());
 }
 
 void NoteFailure(GatherSegment& segment, const CallFailure& failure) {

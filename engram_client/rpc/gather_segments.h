@@ -72,6 +72,10 @@ inline constexpr uint32_t kMaxFaults = 4;
 // the server said at once that it is the wrong one to ask.
 bool NeedsToken(const absl::Status& status);
 
+// How long the server that failed so asks to be left alone; zero if it does
+// not.
+absl::Duration PushBackOf(const absl::Status& status);
+
 // How soon the next try may come.
 enum class RetryPace {
   kPrompt,  // the first at once, if another server has the rows

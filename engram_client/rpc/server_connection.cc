@@ -49,9 +49,10 @@ absl::Status ApplyChange(
 
 }  // namespace
 
-ServerConnection::ServerConnection(ServerIndex index, std::string address,
-                                   Environment environment)
+ServerConnection::ServerConnection(ServerIndex index, uint64_t generation,
+                                   std::string address, Environment environment)
     : index_(index),
+      generation_(generation),
       address_(std::move(address)),
       environment_(std::move(environment)) {}
 
@@ -60,6 +61,13 @@ void ServerConnection::Start() { Attempt(); }
 void ServerConnection::Stop() {
   MutexLock lock(&mutex_);
   stopped_ = true;
+  environment_.timers->Cancel(retry_timer_);
+  environment_.timers->Cancel(snapshot_timer_);
+}
+
+bool ServerConnection::answered() const {
+  MutexLock lock(&mutex_);
+  return answered_;
 }
 
 TableClient::ServerState ServerConnection::state() const {
@@ -81,24 +89,26 @@ void ServerConnection::Attempt() {
     MutexLock lock(&mutex_);
     if (stopped_) return;
   }
-  environment_.transport->GetTable(
-      absl::Now() + kAnswerTimeout,
-      [this](absl::StatusOr<v1::GetTableResponse> response) {
-        OnTable(std::move(response));
-      });
+  if (const TransportSlots::Use transport = Transport()) {
+    transport->GetTable(absl::Now() + kAnswerTimeout,
+                        [this](absl::StatusOr<v1::GetTableResponse> response) {
+                          OnTable(std::move(response));
+                        });
+  }
 }
 
 void ServerConnection::OnTable(absl::StatusOr<v1::GetTableResponse> response) {
   const absl::Status status =
       response.ok() ? environment_.identity->Admit(index_, *response)
                     : response.status();
-  if (status.ok()) {
+  {
     MutexLock lock(&mutex_);
-    server_ = *std::move(response);
+    answered_ = true;
+    if (status.ok()) server_ = *std::move(response);
   }
-  environment_.on_answer(index_);
+  environment_.on_answer();
   if (status.ok()) {
-    environment_.transport->WarmUp();
+    if (const TransportSlots::Use transport = Transport()) transport->WarmUp();
     StartWatch();
   } else {
     TryAgainLater(status);
@@ -113,17 +123,22 @@ void ServerConnection::StartWatch() {
     sequence = ++watch_sequence_;
     broken_ = absl::OkStatus();
     snapshot_timer_ = environment_.timers->Schedule(
-        absl::Now() + kAnswerTimeout, [this, sequence] {
-          Break(sequence, absl::DeadlineExceededError(absl::StrCat(
-                              "no snapshot of partitions in ",
-                              absl::FormatDuration(kAnswerTimeout))));
+        absl::Now() + kAnswerTimeout, [self = shared_from_this(), sequence] {
+          self->Break(sequence, absl::DeadlineExceededError(absl::StrCat(
+                                    "no snapshot of partitions in ",
+                                    absl::FormatDuration(kAnswerTimeout))));
         });
   }
-  auto watch = environment_.transport->WatchPartitions(
-      [this, sequence](const v1::WatchPartitionsResponse& message) {
-        OnMessage(sequence, message);
-      },
-      [this](absl::Status status) { OnWatchEnd(std::move(status)); });
+  std::shared_ptr<TransportCall> watch;
+  if (const TransportSlots::Use transport = Transport()) {
+    watch = transport->WatchPartitions(
+        [this, sequence](const v1::WatchPartitionsResponse& message) {
+          OnMessage(sequence, message);
+        },
+        [this](absl::Status status) { OnWatchEnd(std::move(status)); });
+  } else {
+    return;
+  }
   bool cancel = false;
   {
     MutexLock lock(&mutex_);
@@ -149,6 +164,7 @@ void ServerConnection::OnMessage(uint64_t sequence,
     if (status.ok()) {
       route.name = server_.server_name();
       route.address = address_;
+      route.generation = generation_;
       route.draining = draining_;
       route.max_rows_per_call = server_.max_rows_per_gather();
       route.held = held_;
@@ -268,8 +284,9 @@ void ServerConnection::TryAgainLater(const absl::Status& why) {
                    error);
     }
     error_ = std::move(error);
+    retry_timer_ = environment_.timers->Schedule(
+        absl::Now() + delay, [self = shared_from_this()] { self->Attempt(); });
   }
-  environment_.timers->Schedule(absl::Now() + delay, [this] { Attempt(); });
 }
 
 }  // namespace engram

@@ -15,6 +15,7 @@
 #include "engram_client/rpc/table_identity.h"
 #include "engram_client/rpc/table_transport.h"
 #include "engram_client/rpc/timer_queue.h"
+#include "engram_client/rpc/transport_slots.h"
 #include "engram_client/table_client.h"
 
 namespace engram {
@@ -26,20 +27,21 @@ namespace engram {
 // admitted again.
 //
 // Thread safety: all methods may be called concurrently.
-class ServerConnection {
+class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
-  // All must outlive the connection; `transport` and `timers` must be stopped
-  // before it is destroyed, since their callbacks use it.
+  // All must outlive the connection; its transport must be destroyed before it
+  // is, since its callbacks use it.
   struct Environment {
-    TableTransport* transport = nullptr;
+    TransportSlots* transports = nullptr;
     RoutingTable* routing = nullptr;
     TableIdentity* identity = nullptr;
     TimerQueue* timers = nullptr;
     // After each answer, good or bad, to what the server is.
-    std::function<void(ServerIndex)> on_answer;
+    std::function<void()> on_answer;
   };
 
-  ServerConnection(ServerIndex index, std::string address,
+  // Of the transport that its slot has in this generation.
+  ServerConnection(ServerIndex index, uint64_t generation, std::string address,
                    Environment environment);
 
   void Start();
@@ -47,6 +49,8 @@ class ServerConnection {
   void Stop();
 
   TableClient::ServerState state() const;
+  // It has said, once or more, what it is or that it fails.
+  bool answered() const;
 
  private:
   void Attempt();
@@ -66,12 +70,19 @@ class ServerConnection {
   absl::Status ApplyDelta(const v1::WatchPartitionsResponse::Delta& delta)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  TransportSlots::Use Transport() const {
+    return environment_.transports->Get(index_, generation_);
+  }
+
   const ServerIndex index_;
+  const uint64_t generation_;
   const std::string address_;
   const Environment environment_;
 
   mutable Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;
+  TimerQueue::Timer retry_timer_ ABSL_GUARDED_BY(mutex_);
   uint32_t failures_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last snapshot
   std::string error_ ABSL_GUARDED_BY(mutex_);
   v1::GetTableResponse server_ ABSL_GUARDED_BY(mutex_);  // the last admitted

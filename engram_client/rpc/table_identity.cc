@@ -82,17 +82,35 @@ absl::StatusOr<TableInfo> ParseTableInfo(const v1::GetTableResponse& response) {
 
 TableIdentity::TableIdentity(std::vector<std::string> addresses,
                              std::string expected_version)
-    : addresses_(std::move(addresses)),
-      expected_version_(std::move(expected_version)),
-      members_(addresses_.size()) {}
+    : expected_version_(std::move(expected_version)) {
+  for (std::string& address : addresses) {
+    Add(static_cast<ServerIndex>(members_.size()), std::move(address));
+  }
+}
+
+void TableIdentity::Add(ServerIndex server, std::string address) {
+  MutexLock lock(&mutex_);
+  if (server >= members_.size()) members_.resize(server + 1);
+  members_[server] = {.address = std::move(address)};
+}
+
+void TableIdentity::Remove(ServerIndex server) {
+  MutexLock lock(&mutex_);
+  members_[server] = {};
+}
+
+void TableIdentity::SetLeaving(ServerIndex server, bool leaving) {
+  MutexLock lock(&mutex_);
+  members_[server].leaving = leaving;
+}
 
 absl::Status TableIdentity::Admit(ServerIndex server,
                                   const v1::GetTableResponse& response) {
   MutexLock lock(&mutex_);
   absl::Status status = AdmitLocked(server, response);
   if (ReasonOf(status) == ErrorReason::kWrongTable) {
-    members_[server] = {.wrong_table = status};
-  } else if (!status.ok() && conflict_.ok()) {
+    members_[server].as = {.wrong_table = status};
+  } else if (!status.ok() && conflict_.ok() && !members_[server].leaving) {
     conflict_ = status;
   }
   return status;
@@ -100,7 +118,8 @@ absl::Status TableIdentity::Admit(ServerIndex server,
 
 absl::Status TableIdentity::AdmitLocked(ServerIndex server,
                                         const v1::GetTableResponse& response) {
-  const std::string label = Label(response.server_name(), addresses_[server]);
+  const std::string label =
+      Label(response.server_name(), members_[server].address);
   const std::string& version = response.version();
   if (!expected_version_.empty() && version != expected_version_) {
     return MakeError(ErrorReason::kWrongTable,
@@ -116,8 +135,8 @@ absl::Status TableIdentity::AdmitLocked(ServerIndex server,
         " serves table ", table_->version, "; two are never mixed"));
   }
   ENGRAM_RETURN_IF_ERROR(CheckName(server, response));
-  members_[server] = {.name = response.server_name(),
-                      .instance_id = response.instance_id()};
+  members_[server].as = {.name = response.server_name(),
+                         .instance_id = response.instance_id()};
   if (table_ == nullptr) {
     table_ = std::make_unique<const TableInfo>(*std::move(table));
     first_server_ = label;
@@ -128,22 +147,36 @@ absl::Status TableIdentity::AdmitLocked(ServerIndex server,
 absl::Status TableIdentity::CheckName(
     ServerIndex server, const v1::GetTableResponse& response) const {
   for (ServerIndex i = 0; i < members_.size(); ++i) {
+    const Member& other = members_[i];
     // The same instance at two addresses is one server reached twice.
-    if (i == server || members_[i].name != response.server_name() ||
-        members_[i].instance_id == response.instance_id()) {
+    if (i == server || other.leaving ||
+        other.as.name != response.server_name() ||
+        other.as.instance_id == response.instance_id()) {
       continue;
     }
     return absl::FailedPreconditionError(absl::StrCat(
         "two servers of one name, ", response.server_name(), ": at ",
-        addresses_[i], " (instance ", members_[i].instance_id, ") and at ",
-        addresses_[server], " (instance ", response.instance_id(), ")"));
+        other.address, " (instance ", other.as.instance_id, ") and at ",
+        members_[server].address, " (instance ", response.instance_id(), ")"));
   }
   return absl::OkStatus();
 }
 
 void TableIdentity::Release(ServerIndex server) {
   MutexLock lock(&mutex_);
-  members_[server] = {};
+  members_[server].as = {};
+}
+
+bool TableIdentity::HasSuccessor(ServerIndex server) const {
+  MutexLock lock(&mutex_);
+  const Admitted& as = members_[server].as;
+  for (const Member& other : members_) {
+    if (!other.leaving && !as.name.empty() && other.as.name == as.name &&
+        other.as.instance_id > as.instance_id) {
+      return true;
+    }
+  }
+  return false;
 }
 
 const TableInfo* TableIdentity::table() const {
@@ -154,10 +187,13 @@ const TableInfo* TableIdentity::table() const {
 absl::Status TableIdentity::conflict() const {
   MutexLock lock(&mutex_);
   if (!conflict_.ok() || table_ != nullptr) return conflict_;
+  absl::Status wrong_table;
   for (const Member& member : members_) {
-    if (member.wrong_table.ok()) return absl::OkStatus();
+    if (member.address.empty()) continue;
+    if (member.as.wrong_table.ok()) return absl::OkStatus();
+    wrong_table.Update(member.as.wrong_table);
   }
-  return members_[0].wrong_table;
+  return wrong_table;
 }
 
 }  // namespace engram

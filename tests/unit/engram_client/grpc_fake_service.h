@@ -33,8 +33,9 @@ class TempFolder {
     path_ = mkdtemp(name.data());
   }
   ~TempFolder() { std::filesystem::remove_all(path_); }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
   std::string Socket(const std::string& name) const {
-    return "unix:" + path_ + "/" + name;
+    return "unix:" + File(name);
   }
 
  private:

@@ -300,6 +300,17 @@ TEST_F(WorkerTest, RefusesTablesOfAnotherVersion) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(dir_.path()));
 }
 
+TEST_F(WorkerTest, FindsItsTablesByTheMembersOfTheCluster) {
+  WriteManifest();
+  const ClaimsATable table(MakeTable(version_), options_.table_addresses[0]);
+  options_.table_members = "static:t0=" + options_.table_addresses[0];
+  options_.table_addresses.clear();
+  const auto worker = Worker::Start(options_);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  const absl::Status status = (*worker)->WaitUntilReady(Soon());
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST_F(WorkerTest, GivesCallersTimeToLeave) {
   WriteManifest();
   options_.drain_grace = absl::Seconds(2);

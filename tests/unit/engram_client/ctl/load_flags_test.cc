@@ -50,6 +50,13 @@ TEST(LoadFlagsTest, GathersByDefault) {
   EXPECT_EQ(plan.engine.duration, absl::Seconds(10));
 }
 
+TEST(LoadFlagsTest, TablesMayBeMembers) {
+  const LoadPlan plan =
+      Plan({"--tables", "file:/etc/members", "--check", "none"}).value();
+  EXPECT_EQ(plan.members, "file:/etc/members");
+  EXPECT_TRUE(plan.addresses.empty());
+}
+
 TEST(LoadFlagsTest, EveryFlagIsUnderstood) {
   const LoadPlan plan = Plan({"--tables",
                               "h:1",
@@ -118,6 +125,7 @@ TEST(LoadFlagsTest, BadValuesAreNamedWithTheirLimit) {
   error({}, "--tables", "--workers");
   error({"--tables", "h:1"}, "--check all", "--checkpoint", "--synthetic");
   error({"--tables", "h"}, "--tables", "h");
+  error({"--tables", "static:a"}, "--tables", "static:a");
   error({"--tables", "h:1", "--check", "none", "--rows", "0"}, "--rows",
         "\"0\"", "1 to 16777216");
   error({"--tables", "h:1", "--check", "most"}, "--check", "most", "sample:N");

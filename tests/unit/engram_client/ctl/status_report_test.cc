@@ -2,32 +2,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engram_client/ctl/status_probe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/status_matchers.h"
+#include "tests/unit/engram_client/ctl/made_up_probes.h"
 
 namespace engram::ctl {
 namespace {
 
-using absl::StatusCode;
-using test::IsError;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
-
-constexpr char kVersion[] = "0123456789abcdef";
-
-ServerProbe Server(const std::string& name, uint64_t instance_id,
-                   std::vector<bool> held) {
-  return {.address = name + ":7001",
-          .name = name,
-          .version = kVersion,
-          .instance_id = instance_id,
-          .ready = true,
-          .layers = {{1, held}, {14, held}}};
-}
 
 TEST(CoverageTest, CountsHolders) {
   const std::vector<TableCoverage> tables =
@@ -132,7 +118,8 @@ TEST(StatusReportTest, JsonHasTheSame) {
   odd.name = "\xFF";
   const auto json = nlohmann::json::parse(
       ReportAsJson(
-          MakeReport({odd, {.address = "c:1", .error = "refused"}}, {})),
+          MakeReport({odd, {.address = "c:1", .error = "refused"}}, {}),
+          JsonStyle::kIndented),
       nullptr, false);
   ASSERT_TRUE(json.is_object());
   EXPECT_EQ(json["ok"], false);
@@ -145,41 +132,141 @@ TEST(StatusReportTest, JsonHasTheSame) {
   EXPECT_EQ(json["problems"].size(), 2);
 }
 
-v1::GetTableResponse TableOf(uint32_t layer_id, uint32_t partition_count) {
-  v1::GetTableResponse table;
-  v1::LayerInfo& layer = *table.add_layers();
-  layer.set_layer_id(layer_id);
-  layer.set_partition_count(partition_count);
-  return table;
+TEST(StatusReportTest, ShowsTheCluster) {
+  ServerProbe t0 = Seeing("t0", {"t0", "t1", "t2"}, {true, true});
+  MovesOf(t0).set_owned(2);
+  MovesOf(t0).set_memory_bytes(69'206'016);
+  MovesOf(t0).set_to_free(2);
+  MovesOf(t0).set_lingering(1);
+  ServerProbe t1 = Seeing("t1", {"t0", "t1", "t2"}, {false, false});
+  t1.ready = false;
+  t1.found = true;
+  t1.exchange->mutable_members(0)->set_heard(false);
+  MovesOf(t1).set_owned(4);
+  MovesOf(t1).set_to_load(4);
+  MovesOf(t1).set_loading(3);
+  MovesOf(t1).set_to_load_bytes(1'234'000'000);
+  MovesOf(t1).set_failed_loads(2);
+  MovesOf(t1).set_waiting_for("memory\nfor 1 of 4");
+  ServerProbe t2 = Unreachable("t2:7001");
+  t2.name = "t2";
+  const StatusReport report = MakeReport({t0, t1, t2}, {});
+  EXPECT_THAT(report.problems, IsEmpty());
+  EXPECT_THAT(report.notes,
+              ElementsAre("t0 is not heard by t1",
+                          "loads that failed at t1 since its start: 2; its log "
+                          "says why"));
+  EXPECT_EQ(ReportAsText(report),
+            R"(table servers
+  ADDRESS    NAME  VERSION       STATE        HELD  OWNED  MEMORY   VIEW      HEARD BY  REASON
+  t0:7001    t0    0123456789ab  ready        4     2      69.2 MB  view-of-  0/1
+  t1:7001 *  t1    0123456789ab  loading      0     4      0 B      view-of-  1/1
+  t2:7001    t2    -             unreachable  -     -      -        -         2/2       refused
+  * not asked for: a member by what the others say
+
+moves under way: 4 partitions to load (1.2 GB), 2 to free
+  NAME  TO LOAD  BYTES   LOADING  SPEED  TIME LEFT  TO FREE  LINGERING  WAITS FOR
+  t0    0        0 B     0        -      -          2        1          -
+  t1    4        1.2 GB  3        -      -          0        0          memory for 1 of 4
+
+coverage of table 0123456789ab: partitions by the number of servers that hold them
+  LAYER  PARTITIONS  0 SERVERS  1 SERVER
+  1      2           0          2
+  14     2           0          2
+
+every partition has a server
+note: t0 is not heard by t1
+note: loads that failed at t1 since its start: 2; its log says why
+)");
 }
 
-v1::WatchPartitionsResponse::Snapshot SnapshotOf(uint32_t layer_id,
-                                                 const std::string& bitmap) {
-  v1::WatchPartitionsResponse::Snapshot snapshot;
-  v1::LayerPartitions& layer = *snapshot.add_layers();
-  layer.set_layer_id(layer_id);
-  layer.set_bitmap(bitmap);
-  return snapshot;
+TEST(StatusReportTest, ViewsThatDifferAreNoProblem) {
+  ServerProbe none = Seeing("t2", {});
+  none.exchange->set_view_digest("");
+  MovesOf(none).set_waiting_for("2 of 3 servers");
+  const StatusReport report =
+      MakeReport({Seeing("t0", {"t0", "t1"}), Seeing("t1", {"t1"}), none}, {});
+  EXPECT_THAT(report.problems, IsEmpty());
+  EXPECT_THAT(report.notes,
+              ElementsAre("views differ: t0 sees 2 members, t1 sees 1 (without "
+                          "t0)",
+                          "t2 has no view of the cluster yet: 2 of 3 servers"));
 }
 
-TEST(HeldPartitionsTest, ReadsTheBitmap) {
-  const auto layers =
-      HeldPartitions(TableOf(14, 10), SnapshotOf(14, "\x82\x02"));
-  ASSERT_TRUE(layers.ok()) << layers.status();
-  ASSERT_THAT(*layers, SizeIs(1));
-  EXPECT_EQ((*layers)[0].layer_id, 14);
-  EXPECT_THAT((*layers)[0].held, ElementsAre(false, true, false, false, false,
-                                             false, false, true, false, true));
+TEST(StatusReportTest, WhoLeavesHasLeftOnceItIsEmpty) {
+  ServerProbe server = Seeing("t0", {"t1"}, {true, true});
+  server.exchange->set_leaving(true);
+  EXPECT_EQ(StateOf(server), "leaving");
+  server.layers = {{1, {false, false}}, {14, {false, false}}};
+  MovesOf(server).set_lingering(1);
+  EXPECT_EQ(StateOf(server), "leaving");
+  MovesOf(server).set_lingering(0);
+  EXPECT_EQ(StateOf(server), "left");
+  EXPECT_THAT(MakeReport({server}, {}).notes,
+              ElementsAre("t0 has left and holds nothing: it can be stopped"));
+  server.draining = true;
+  EXPECT_EQ(StateOf(server), "draining");
 }
 
-TEST(HeldPartitionsTest, RefusesWhatDoesNotMatch) {
-  EXPECT_THAT(
-      HeldPartitions(TableOf(14, 10), SnapshotOf(14, "\x82")).status(),
-      IsError(StatusCode::kInvalidArgument, HasSubstr("1 bytes for the 10")));
-  EXPECT_THAT(HeldPartitions(TableOf(14, 8), SnapshotOf(1, "\x82")).status(),
-              IsError(StatusCode::kInvalidArgument, HasSubstr("layer 1")));
-  EXPECT_THAT(HeldPartitions(TableOf(1, 4000000000), {}).status(),
-              IsError(StatusCode::kInvalidArgument, HasSubstr("4000000000")));
+TEST(StatusReportTest, WhoLeavesMayHoldWhatNobodyElseDoes) {
+  ServerProbe server = Seeing("t0", {"t0"}, {true, false});
+  server.exchange->add_departures()->set_server_name("t1");
+  EXPECT_THAT(MakeReport({server}, {}).problems[0],
+              HasSubstr("have no server among these (not asked: t1, which "
+                        "left)"));
+}
+
+TEST(StatusReportTest, RatesNeedTwoLooks) {
+  ServerProbe server = Seeing("t0", {"t0"});
+  MovesOf(server).set_to_load(3);
+  MovesOf(server).set_to_load_bytes(400'000'000);
+  MovesOf(server).set_loaded_bytes(1'000'000'000);
+  StatusReport first = MakeReport({server}, {});
+  AddRates({}, first);
+  MovesOf(server).set_loaded_bytes(1'200'000'000);
+  StatusReport second = MakeReport({server}, {});
+  second.time = first.time + absl::Seconds(2);
+  AddRates(first, second);
+  EXPECT_THAT(ReportAsText(first), Not(HasSubstr("MB/s")));
+  EXPECT_THAT(ReportAsText(second), HasSubstr("100 MB/s  4 s "));
+  // The server has started anew.
+  server.instance_id += 1;
+  StatusReport third = MakeReport({server}, {});
+  AddRates(second, third);
+  EXPECT_EQ(third.load_rates.size(), 1U);
+  EXPECT_THAT(ReportAsText(third), Not(HasSubstr("MB/s")));
+}
+
+TEST(StatusReportTest, JsonHasTheCluster) {
+  ServerProbe t0 = Seeing("t0", {"t0", "t1"});
+  MovesOf(t0).set_to_load(7);
+  MovesOf(t0).set_loaded_bytes(5);
+  t0.exchange->mutable_members(1)->set_heard(false);
+  ServerProbe t1 = Seeing("t1", {"t0", "t1"});
+  t1.exchange->set_view_digest("");
+  t1.found = true;
+  StatusReport report = MakeReport({t0, t1, Unreachable("gone:1")}, {});
+  report.time = absl::FromUnixMillis(1234);
+  const std::string text = ReportAsJson(report, JsonStyle::kOneLine);
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["format"], "engram-status/1");
+  EXPECT_EQ(json["time_unix_ms"], 1234);
+  const auto& server = json["servers"][0];
+  EXPECT_EQ(server["view_digest"], "view-of-t0-t1");
+  EXPECT_EQ(server["heard_by"], nlohmann::json({"t1"}));
+  EXPECT_EQ(server["moves"]["to_load"], 7);
+  EXPECT_EQ(server["moves"]["loaded_bytes"], 5);
+  EXPECT_TRUE(server["moves"]["load_bytes_per_second"].is_null());
+  EXPECT_EQ(server["leaving"], false);
+  EXPECT_EQ(json["servers"][1]["found"], true);
+  EXPECT_TRUE(json["servers"][1]["view_digest"].is_null());
+  EXPECT_EQ(json["servers"][1]["not_heard_by"], nlohmann::json({"t0"}));
+  EXPECT_TRUE(json["servers"][2]["name"].is_null());
+  ASSERT_EQ(json["views"].size(), 1U);
+  EXPECT_EQ(json["views"][0]["members"][1]["address"], "t1:7001");
+  EXPECT_EQ(json["views"][0]["seen_by"], nlohmann::json({"t0"}));
+  EXPECT_EQ(json["notes"].size(), report.notes.size());
 }
 
 }  // namespace

@@ -105,6 +105,45 @@ TEST(RoutingTableTest, ReadersAndWritersMayMeet) {
   EXPECT_EQ(changes, 4 * (200 + 67));
 }
 
+TEST(RoutingTableTest, IsAsLongAsTheLastSlotThatHasAServer) {
+  int changes = 0;
+  RoutingTable table(0, [&] { ++changes; });
+  for (ServerIndex i = 0; i < 3; ++i) table.Add(i);
+  EXPECT_EQ(changes, 0);
+  table.Announce(0, RouteOf("a", 1, {0}));
+  table.Announce(2, RouteOf("c", 1, {0}));
+  EXPECT_EQ(table.snapshot()->servers().size(), 3u);
+  table.Remove(1);  // of which no snapshot says anything
+  EXPECT_EQ(changes, 2);
+  table.Remove(2);
+  EXPECT_EQ(changes, 3);
+  EXPECT_EQ(table.snapshot()->servers().size(), 1u);
+  EXPECT_THAT(table.snapshot()->HoldersOf(0, 0).ready, ElementsAre(0));
+  table.Remove(0);
+  EXPECT_EQ(table.snapshot()->servers().size(), 0u);
+  EXPECT_FALSE(table.snapshot()->complete());
+}
+
+TEST(RoutingTableTest, TheNextServerOfASlotBeginsWithoutHoldingAnything) {
+  RoutingTable table(0, [] {});
+  table.Add(0);
+  table.Add(1);
+  table.Announce(1, RouteOf("b", 1, {}));
+  table.Announce(0, RouteOf("a", 1, {0}));
+  const auto before = table.snapshot();
+  before->load(0)->rows_in_flight = 100;
+  table.Remove(0);
+  table.Add(0);
+  EXPECT_THAT(table.snapshot()->HoldersOf(0, 0).ready, IsEmpty());
+  ServerRoute next = RouteOf("c", 1, {0});
+  next.generation = 5;
+  table.Announce(0, std::move(next));
+  const auto after = table.snapshot();
+  EXPECT_EQ(after->servers()[0].generation, 5u);
+  EXPECT_EQ(after->load(0)->rows_in_flight, 0);
+  EXPECT_EQ(before->load(0)->rows_in_flight, 100);
+}
+
 TEST(RoutingTableTest, SaysWhetherThereIsAChoice) {
   RoutingTable table(3, [] {});
   EXPECT_FALSE(table.snapshot()->has_choice());

@@ -237,6 +237,83 @@ TEST_F(ServerHealthTest, OnceWellForLongItStartsAnew) {
   EXPECT_EQ(StandingOf(1), Standing::kProbe);
 }
 
+TEST_F(ServerHealthTest, TheNextServerOfASlotIsWell) {
+  ASSERT_EQ(End(1, CallOutcome::kFailed, 100), Reason::kErrors);
+  health_.Remove(1);
+  EXPECT_TRUE(health_.all_well());
+  health_.Add(1, /*generation=*/2);
+  EXPECT_TRUE(health_.IsWell(1));
+  EXPECT_EQ(StandingOf(1), Standing::kUsable);
+  // Calls to the one before: nothing, however many there are.
+  EXPECT_EQ(End(1, CallOutcome::kFailed, 100), std::nullopt);
+  EXPECT_EQ(health_.DoubtOf(1, now_), ServerHealth::Doubt::kNone);
+  // Its own count, from the first.
+  const auto fail = [&] {
+    return health_.CallEnded(1, CallOutcome::kFailed, 1, now_, 2);
+  };
+  for (int i = 0; i < 19; ++i) EXPECT_EQ(fail(), std::nullopt);
+  EXPECT_EQ(fail(), Reason::kErrors);
+}
+
+TEST_F(ServerHealthTest, ServersThatAreGoneAreComparedWithNobody) {
+  for (ServerIndex s = 0; s < 3; ++s) End(s, CallOutcome::kFailed, 10);
+  for (ServerIndex s = 0; s < 3; ++s) health_.Remove(s);
+  // As bad as those were: it is the only one now, and they excuse nothing. One
+  // that is alone is never put out.
+  EXPECT_EQ(End(3, CallOutcome::kFailed, 100), std::nullopt);
+  health_.Add(2, 1);
+  EXPECT_EQ(End(3, CallOutcome::kFailed), Reason::kErrors);
+}
+
+TEST_F(ServerHealthTest, ServersMayComeUpToTheLimit) {
+  ServerHealth health(0, {.max_servers = 3});
+  health.Add(2, 7);
+  health.Add(0, 8);
+  const auto fail = [&](uint64_t generation) {
+    return health.CallEnded(2, CallOutcome::kFailed, 1, now_, generation);
+  };
+  for (int i = 0; i < 19; ++i) EXPECT_EQ(fail(7), std::nullopt);
+  EXPECT_EQ(fail(7), Reason::kErrors);
+  EXPECT_EQ(health.unwell(), 1u);
+  health.Remove(2);
+  EXPECT_EQ(health.unwell(), 0u);
+  EXPECT_EQ(fail(7), std::nullopt);
+}
+
+TEST_F(ServerHealthTest, AServerThatAsksForTimeIsShunnedSoLong) {
+  EXPECT_TRUE(health_.all_usable(now_));
+  health_.PushedBack(1, absl::Milliseconds(20), now_);
+  EXPECT_TRUE(health_.all_well());
+  EXPECT_FALSE(health_.all_usable(now_));
+  EXPECT_EQ(StandingOf(1), Standing::kShunned);
+  EXPECT_EQ(StandingOf(0), Standing::kUsable);
+  health_.PushedBack(1, absl::Milliseconds(5), now_);  // not shorter
+  now_ += absl::Milliseconds(19);
+  EXPECT_EQ(StandingOf(1), Standing::kShunned);
+  EXPECT_TRUE(health_.HasPushedBack(1, now_));
+  now_ += absl::Milliseconds(1);
+  EXPECT_TRUE(health_.all_usable(now_));
+  EXPECT_EQ(StandingOf(1), Standing::kUsable);
+  EXPECT_FALSE(health_.HasPushedBack(1, now_));
+}
+
+TEST_F(ServerHealthTest, WhoTakesTheSlotIsNotShunnedForTheOneBefore) {
+  health_.PushedBack(1, absl::Milliseconds(20), now_);
+  health_.Remove(1);
+  health_.PushedBack(1, absl::Milliseconds(20), now_);  // of a late call
+  health_.Add(1, 7);
+  EXPECT_EQ(StandingOf(1), Standing::kUsable);
+  health_.PushedBack(1, absl::Milliseconds(20), now_, 7);
+  EXPECT_EQ(StandingOf(1), Standing::kShunned);
+}
+
+TEST_F(ServerHealthTest, ATimeThatIsTooLongIsCut) {
+  health_.PushedBack(1, absl::InfiniteDuration(), now_);
+  now_ += options_.longest_push_back;
+  EXPECT_TRUE(health_.all_usable(now_));
+  EXPECT_EQ(StandingOf(1), Standing::kUsable);
+}
+
 TEST_F(ServerHealthTest, ManyThreadsReport) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

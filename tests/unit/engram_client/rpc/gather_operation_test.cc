@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/notification.h"
 #include "core/wire/error_detail.h"
+#include "engram_client/routing/health_policy.h"
 #include "tests/unit/engram_client/gather_buffers.h"
 #include "tests/unit/engram_client/rpc/scripted_server.h"
 
@@ -38,7 +40,10 @@ class GatherOperationTest : public ::testing::Test {
     environment_.routing = &routing_;
     environment_.policy = &policy_;
     environment_.timers = &timers_;
-    for (auto& server : servers_) environment_.transports.push_back(&server);
+    environment_.transports = &transports_;
+    for (ServerIndex i = 0; i < kServers; ++i) {
+      transports_.Open(i, /*generation=*/0, &servers_[i]);
+    }
     environment_.max_rows_per_call = 1000;
     environment_.server_problems = [] { return std::string(); };
     environment_.on_ending = [] {};
@@ -88,6 +93,9 @@ class GatherOperationTest : public ::testing::Test {
   double Hedges(HedgeEnd end) const {
     return environment_.monitor->metrics().hedges(end).Value();
   }
+  double Ended(CallOutcome outcome) const {
+    return environment_.monitor->metrics().ended(outcome).Value();
+  }
   static void AwaitCancel(const ScriptedServer::CallPtr& call) {
     while (!call->cancelled()) std::this_thread::yield();
   }
@@ -100,6 +108,7 @@ class GatherOperationTest : public ::testing::Test {
   RoutingTable routing_{kServers, [] {}};
   FewestRowsPolicy policy_;
   ScriptedServer servers_[kServers];
+  TransportSlots transports_{kServers};
   GatherEnvironment environment_;
   std::shared_ptr<GatherOperation> gather_;
 };
@@ -174,6 +183,46 @@ TEST_F(HedgeTest, AHedgeThatFailsChangesNothing) {
   EXPECT_TRUE(buffers_.Right());
   EXPECT_TRUE(second->cancelled());
   EXPECT_EQ(Hedges(HedgeEnd::kFailed), 1);
+}
+
+TEST_F(HedgeTest, AHedgeThatFailsIsSentAgainBeforeTheDeadline) {
+  Watch({.max_hedge_buffer_bytes = 1 << 20,
+         .times = {.first_hedge_delay = absl::Hours(1)}});
+  const absl::Time deadline = absl::Now() + absl::Seconds(2);
+  const auto gather = Start(buffers_, deadline);
+  servers_[1].Await(0)->End(absl::UnavailableError("reset"));
+  servers_[1].Await(1)->Answer();
+  EXPECT_LT(absl::Now(), deadline);
+  EXPECT_TRUE(gather->Wait().ok());
+}
+
+// Not before the time that it asked for, though the call is slow.
+TEST_F(HedgeTest, AServerThatRefusesAHedgeIsObeyed) {
+  const auto gather = Start(buffers_);
+  const auto primary = servers_[0].Await(0);
+  const absl::Time refused = absl::Now();
+  servers_[1].Await(0)->End(WithRetryAfter(
+      MakeError(ErrorReason::kOverloaded, "full"), absl::Milliseconds(150)));
+  servers_[1].Await(1)->Answer();
+  EXPECT_GE(absl::Now(), refused + absl::Milliseconds(149));
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_TRUE(primary->cancelled());
+}
+
+TEST_F(GatherOperationTest, WhenAHedgeFailsTheNextGoesToAThirdServer) {
+  for (ServerIndex s = 0; s < 3; ++s) Announce(s, {0});
+  LoadServer(1);
+  LoadServer(2);
+  LoadServer(2);
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  servers_[0].Await(0);
+  servers_[1].Await(0)->End(WithRetryAfter(
+      MakeError(ErrorReason::kOverloaded, "full"), absl::Seconds(30)));
+  servers_[2].Await(0)->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_TRUE(buffers.Right());
+  EXPECT_EQ(servers_[1].calls(), 1u);
 }
 
 TEST_F(HedgeTest, WhenTheCallFailsItsHedgeTakesOver) {
@@ -349,6 +398,18 @@ TEST_F(GatherOperationTest, WhatAHedgeHasIsUsedWhenTheCallFails) {
   EXPECT_EQ(Hedges(HedgeEnd::kWon), 2);
 }
 
+TEST_F(GatherOperationTest, AServerThatHasAnsweredAHedgeHasNoLoadOfIt) {
+  AnnounceOneWithTwoPartners();
+  GatherBuffers buffers({3, 17, 18});
+  const auto gather = Start(buffers);
+  servers_[2].Await(0);
+  const auto load = routing_.snapshot()->load(1);
+  const int64_t rows = load->rows_in_flight;
+  servers_[1].Await(0)->Answer();
+  EXPECT_FALSE(gather->ended());
+  EXPECT_EQ(load->rows_in_flight, rows - 1);
+}
+
 TEST_F(GatherOperationTest, HedgesThatWaitForOthersAreLostAtTheEnd) {
   AnnounceOneWithTwoPartners();
   GatherBuffers buffers({3, 17, 18});
@@ -401,6 +462,8 @@ TEST_F(GatherOperationTest, AHedgeThatTookOverMayBeHedged) {
   EXPECT_TRUE(gather->Wait().ok());
   EXPECT_TRUE(buffers.Right());
   AwaitCancel(hedge);
+  EXPECT_EQ(Hedges(HedgeEnd::kWon), 1);
+  EXPECT_EQ(Hedges(HedgeEnd::kLost), 1);
 }
 
 TEST_F(GatherOperationTest, ACorruptReplyIsAskedForElsewhere) {
@@ -433,6 +496,59 @@ TEST_F(GatherOperationTest, WhereNobodyElseHasTheRowsAFaultStays) {
   EXPECT_EQ(stats().retries, kMaxFaults - 1);
 }
 
+// Whoever is asked just before the deadline is not to blame for it.
+TEST_F(GatherOperationTest, ACallThatEndsAtTheDeadlineWasNotSlowByThat) {
+  Watch({.times = {.first_hedge_delay = absl::Hours(1)}});
+  Announce(0, {0});
+  Announce(1, {1});
+  GatherBuffers buffers({3});
+  const absl::Time deadline = absl::Now() + absl::Milliseconds(5);
+  Notification told;
+  timers_.Post([&] { told.Wait(); });
+  const auto gather = Start(buffers, deadline);
+  while (absl::Now() < deadline + absl::Milliseconds(1)) {
+    std::this_thread::yield();
+  }
+  servers_[0].Await(0)->End(absl::DeadlineExceededError("no reply"));
+  EXPECT_EQ(Ended(CallOutcome::kTimedOut), 0);
+  EXPECT_EQ(Ended(CallOutcome::kCancelled), 1);
+  told.Notify();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(gather->Wait()));
+}
+
+TEST_F(GatherOperationTest, ADeadlineThatPassesTooEarlyIsAFault) {
+  Announce(0, {0});
+  Announce(1, {0});
+  LoadServer(1);
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  servers_[0].Await(0)->End(absl::DeadlineExceededError("says the server"));
+  servers_[1].Await(0)->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_EQ(Ended(CallOutcome::kTimedOut), 1);
+}
+
+// Of all gathers, not only of those that it refused.
+TEST_F(GatherOperationTest,
+       AServerThatIsOverloadedIsLeftAloneForAsLongAsItSays) {
+  Announce(0, {0});
+  Announce(1, {0});
+  LoadServer(1);
+  HealthPolicy policy(&environment_.monitor->health(), &policy_);
+  environment_.policy = &policy;
+  GatherBuffers refused({3});
+  const auto first = Start(refused);
+  servers_[0].Await(0)->End(WithRetryAfter(
+      MakeError(ErrorReason::kOverloaded, "full"), absl::Seconds(30)));
+  servers_[1].Await(0)->Answer();
+  EXPECT_TRUE(first->Wait().ok());
+  GatherBuffers meanwhile({4});
+  const auto second = Start(meanwhile);
+  servers_[1].Await(1)->Answer();
+  EXPECT_TRUE(second->Wait().ok());
+  EXPECT_EQ(servers_[0].calls(), 1u);
+}
+
 TEST_F(GatherOperationTest, WithoutTokensRetriesWaitButCome) {
   Announce(0, {0});
   Announce(1, {0});
@@ -448,6 +564,83 @@ TEST_F(GatherOperationTest, WithoutTokensRetriesWaitButCome) {
   EXPECT_TRUE(gather->Wait().ok());
   EXPECT_EQ(stats().held_retries, 1u);
   EXPECT_EQ(stats().retries, 1u);
+}
+
+// Its routes are still there when its transport is not.
+TEST_F(GatherOperationTest, ACallToAServerThatHasLeftGoesElsewhere) {
+  Announce(0, {0});
+  Announce(1, {0});
+  LoadServer(1);
+  transports_.Close(0);
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  servers_[1].Await(0)->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_TRUE(buffers.Right());
+  EXPECT_EQ(servers_[0].calls(), 0u);
+  EXPECT_EQ(stats().failed_calls, 0u);
+}
+
+TEST_F(GatherOperationTest, OnlyAServerThatHasLeftHasTheRows) {
+  Announce(0, {0});
+  transports_.Close(0);
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers, absl::Now() + absl::Milliseconds(100));
+  const absl::Status status = gather->Wait();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("server a at x:0: the server has left"));
+}
+
+// The timer thread is late, so that the routing changes between the deadline
+// and the end.
+TEST_F(GatherOperationTest, NothingIsAskedForAfterTheDeadline) {
+  Notification deadline_passed;
+  timers_.Post([&] { deadline_passed.Wait(); });
+  GatherBuffers buffers({3});
+  const absl::Time deadline = absl::Now() + absl::Milliseconds(5);
+  const auto gather = Start(buffers, deadline);
+  Announce(0, {0});
+  Announce(1, {0});
+  while (absl::Now() < deadline + absl::Milliseconds(1)) {
+    std::this_thread::yield();
+  }
+  gather->OnRoutingChange();
+  EXPECT_EQ(servers_[0].calls() + servers_[1].calls(), 0u);
+  deadline_passed.Notify();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(gather->Wait()));
+}
+
+// The thread that starts calls is stuck in the first of them: the others have
+// not started when they are beaten.
+TEST_F(GatherOperationTest,
+       CallsThatWereBeatenBeforeTheyStartedLeaveTheirSlots) {
+  Announce(0, {0});
+  Announce(1, {1});
+  Announce(2, {1});
+  LoadServer(2);
+  LoadServer(2);
+  environment_.max_rows_per_call = 1;
+  constexpr uint32_t kSlots = GatherQueue::kMaxCallsPerServer;
+  std::vector<RowId> rows = {0, 32};  // nobody has row 32
+  for (RowId row = 16; row < 16 + kSlots; ++row) rows.push_back(row);
+  GatherBuffers buffers(rows);
+  Notification go_on;
+  servers_[0].on_gather = [&] { go_on.Wait(); };
+  std::thread caller([&] { Start(buffers); });
+  const auto first = servers_[0].Await(0);
+  const std::shared_ptr<GatherOperation> gather = gather_;
+  while (servers_[2].calls() < kSlots) gather->OnRoutingChange();
+  for (size_t i = 0; i < kSlots; ++i) servers_[2].Await(i)->Answer();
+  go_on.Notify();
+  caller.join();
+  first->Answer();
+  EXPECT_EQ(servers_[1].calls(), 0u);
+  Announce(1, {1, 2});
+  gather->OnRoutingChange();
+  servers_[1].Await(0)->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_TRUE(buffers.Right());
 }
 
 // One row for many slots takes long to write.

@@ -23,8 +23,7 @@ GatherSegment Segment(uint32_t partition, uint32_t rows, Setbacks setbacks) {
 }
 
 GatherQueue QueueOf(uint64_t max_rows_per_call) {
-  return GatherQueue(/*server_count=*/2, max_rows_per_call,
-                     /*table_layers=*/{0});
+  return GatherQueue(max_rows_per_call, /*table_layers=*/{0});
 }
 
 std::vector<uint32_t> PartitionsOf(const std::vector<GatherPlan::Part>& parts) {
@@ -151,7 +150,7 @@ TEST_F(GatherQueueTest, RoutingCountsByTheTablesLayers) {
   table_.Announce(0, a);
   table_.Announce(1, b);
   // The gather names the table's layers the other way round.
-  GatherQueue queue(2, 100, {1, 0});
+  GatherQueue queue(100, {1, 0});
   queue.Add({{.layer_index = 0, .partition = PartitionId{2}, .end = 4},
              {.layer_index = 1, .partition = {}, .begin = 4, .end = 9}});
   Route(queue);
@@ -161,6 +160,53 @@ TEST_F(GatherQueueTest, RoutingCountsByTheTablesLayers) {
   EXPECT_EQ(calls[0].segments[0].part.layer_index, 1u);
   EXPECT_EQ(calls[1].server, 1u);
   EXPECT_EQ(calls[1].segments[0].part.layer_index, 0u);
+}
+
+TEST_F(GatherQueueTest, TheNextServerOfASlotGetsNoCallsMeantForTheOneBefore) {
+  ServerRoute first = RouteOf("a", 1, {0});
+  first.generation = 1;
+  table_.Announce(0, first);
+  GatherQueue queue = QueueOf(10);
+  queue.Add(Segment(0, 90));  // 9 calls, one more than may start
+  Route(queue);
+  const auto started = queue.TakeStartable();
+  EXPECT_EQ(started.size(), 8u);
+  EXPECT_EQ(started[0].generation, 1u);
+
+  table_.Remove(0);
+  table_.Add(0);
+  ServerRoute second = RouteOf("b", 1, {0});
+  second.generation = 2;
+  table_.Announce(0, second);
+  Route(queue);
+  EXPECT_EQ(Load(0), 10);
+  for (int i = 0; i < 8; ++i) queue.CallEnded(0);
+  const auto calls = queue.TakeStartable();
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].generation, 2u);
+  EXPECT_EQ(calls[0].server_label, "server b at ");
+}
+
+TEST_F(GatherQueueTest, SnapshotsMayGrowAndShrink) {
+  RoutingTable table(0, [] {});
+  const auto route = [&](GatherQueue& queue) {
+    return queue.Route(*table.snapshot(), policy_, now_);
+  };
+  GatherQueue queue = QueueOf(10);
+  queue.Add(Segment(0, 90));
+  EXPECT_EQ(route(queue), absl::InfiniteFuture());
+  table.Add(5);
+  table.Announce(5, RouteOf("f", 1, {0}));
+  route(queue);
+  EXPECT_EQ(queue.TakeStartable().size(), 8u);
+  table.Remove(5);
+  route(queue);
+  ASSERT_EQ(queue.waiting().size(), 1u);
+  EXPECT_EQ(queue.waiting()[0].part.rows(), 10u);
+  queue.CallEnded(5);
+  EXPECT_TRUE(queue.TakeStartable().empty());
+  // A hedge may have gone where the queue never sent anything.
+  EXPECT_TRUE(queue.TakeFromLine(9, [](const auto&) { return true; }).empty());
 }
 
 class PlanAroundTest : public GatherQueueTest {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -81,6 +82,9 @@ class ScriptedServer final : public TableTransport {
 
   ~ScriptedServer() override { CancelRest(); }
 
+  // Runs in each Gather, on the thread that calls it.
+  std::function<void()> on_gather;
+
   // The call of this number, from 0; waits for it.
   CallPtr Await(size_t number) {
     const absl::Time give_up = absl::Now() + absl::Seconds(60);
@@ -119,9 +123,12 @@ class ScriptedServer final : public TableTransport {
       call->sink_ = std::move(sink);
       call->done_ = std::move(done);
     }
-    MutexLock lock(&mutex_);
-    calls_.push_back(call);
-    changed_.NotifyAll();
+    {
+      MutexLock lock(&mutex_);
+      calls_.push_back(call);
+      changed_.NotifyAll();
+    }
+    if (on_gather) on_gather();
     return call;
   }
 

@@ -17,9 +17,12 @@ using ::testing::HasSubstr;
 
 class ServerConnectionTest : public ::testing::Test {
  protected:
+  static constexpr uint64_t kGeneration = 7;
+
+  ServerConnectionTest() { transports_.Open(0, kGeneration, transport_.get()); }
   ~ServerConnectionTest() override {
-    connection_.Stop();
-    timers_.Stop();
+    connection_->Stop();
+    transports_.Close(0);
     transport_.reset();
   }
 
@@ -57,23 +60,25 @@ class ServerConnectionTest : public ::testing::Test {
   RoutingTable routing_{1, [this] { Signal(); }};
   TableIdentity identity_{{"one:1"}, ""};
   std::unique_ptr<TableTransport> transport_ = server_.Connect();
-  ServerConnection connection_{0,
-                               "one:1",
-                               {transport_.get(), &routing_, &identity_,
-                                &timers_, [this](ServerIndex) { Signal(); }}};
+  TransportSlots transports_{1};
+  const std::shared_ptr<ServerConnection> connection_ =
+      std::make_shared<ServerConnection>(
+          /*index=*/0, kGeneration, "one:1",
+          ServerConnection::Environment{&transports_, &routing_, &identity_,
+                                        &timers_, [this] { Signal(); }});
 };
 
 TEST_F(ServerConnectionTest, AnnouncesSnapshotAndChanges) {
   server_.Add(LayerId{1}, {3});
-  connection_.Start();
+  connection_->Start();
   ASSERT_TRUE(Eventually([&] { return Holds(0, 3); }));
   server_.Add(LayerId{14}, {5, 6});
   ASSERT_TRUE(Eventually([&] { return Holds(1, 6); }));
-  EXPECT_EQ(connection_.state().partitions_held, 3u);
+  EXPECT_EQ(connection_->state().partitions_held, 3u);
   server_.Remove(LayerId{1}, {3});
   ASSERT_TRUE(Eventually([&] { return !Holds(0, 3); }));
   EXPECT_TRUE(Holds(1, 5));
-  const auto state = connection_.state();
+  const auto state = connection_->state();
   EXPECT_TRUE(state.connected);
   EXPECT_EQ(state.name, "a");
   EXPECT_EQ(state.address, "one:1");
@@ -82,7 +87,7 @@ TEST_F(ServerConnectionTest, AnnouncesSnapshotAndChanges) {
 
 TEST_F(ServerConnectionTest, ConnectsWhatGathersUseEachTimeTheServerComes) {
   server_.HoldAll();
-  connection_.Start();
+  connection_->Start();
   ASSERT_TRUE(Eventually([&] { return Holds(0, 0); }));
   EXPECT_EQ(server_.warm_ups(), 1u);
   server_.Restart(/*instance_id=*/99);
@@ -92,29 +97,29 @@ TEST_F(ServerConnectionTest, ConnectsWhatGathersUseEachTimeTheServerComes) {
 
 TEST_F(ServerConnectionTest, TellsThatTheServerDrains) {
   server_.Add(LayerId{1}, {3});
-  connection_.Start();
+  connection_->Start();
   server_.Drain();
   ASSERT_TRUE(Eventually(
       [&] { return !routing_.snapshot()->HoldersOf(0, 3).draining.empty(); }));
-  EXPECT_TRUE(connection_.state().draining);
+  EXPECT_TRUE(connection_->state().draining);
 }
 
 TEST_F(ServerConnectionTest, KeepsTryingAServerThatIsDown) {
   server_.SetUp(false);
   server_.HoldAll();
-  connection_.Start();
+  connection_->Start();
   // The next answer comes after this one's error was noted.
-  ASSERT_TRUE(Eventually([&] { return !connection_.state().error.empty(); }));
-  EXPECT_THAT(connection_.state().error, HasSubstr("connection refused"));
-  EXPECT_FALSE(connection_.state().connected);
+  ASSERT_TRUE(Eventually([&] { return !connection_->state().error.empty(); }));
+  EXPECT_THAT(connection_->state().error, HasSubstr("connection refused"));
+  EXPECT_FALSE(connection_->state().connected);
   server_.SetUp(true);
   ASSERT_TRUE(Eventually([&] { return Holds(0, 0); }));
-  EXPECT_EQ(connection_.state().error, "");
+  EXPECT_EQ(connection_->state().error, "");
 }
 
 TEST_F(ServerConnectionTest, ALostServerIsWithdrawnAndARestartTakenBack) {
   server_.HoldAll();
-  connection_.Start();
+  connection_->Start();
   ASSERT_TRUE(Eventually([&] { return Holds(0, 0); }));
   server_.SetUp(false);
   ASSERT_TRUE(Eventually([&] { return !Holds(0, 0); }));
@@ -124,7 +129,7 @@ TEST_F(ServerConnectionTest, ALostServerIsWithdrawnAndARestartTakenBack) {
 
 TEST_F(ServerConnectionTest, ALostChangeBringsANewSnapshot) {
   server_.Add(LayerId{1}, {3});
-  connection_.Start();
+  connection_->Start();
   ASSERT_TRUE(Eventually([&] { return Holds(0, 3); }));
   v1::WatchPartitionsResponse gap;
   gap.set_epoch(1000);
@@ -136,7 +141,7 @@ TEST_F(ServerConnectionTest, ALostChangeBringsANewSnapshot) {
 
 TEST_F(ServerConnectionTest, RefusesPartitionsThatTheTableDoesNotHave) {
   server_.Add(LayerId{1}, {3});
-  connection_.Start();
+  connection_->Start();
   ASSERT_TRUE(Eventually([&] { return Holds(0, 3); }));
   v1::WatchPartitionsResponse bad;
   bad.set_epoch(3);

@@ -72,6 +72,31 @@ TEST_F(TableIdentityTest, OneServerReachedTwiceAndARestartAreFine) {
   EXPECT_TRUE(identity_.Admit(0, ServerOf("a", 7)).ok());
 }
 
+TEST_F(TableIdentityTest, AServerThatLeavesGivesUpItsName) {
+  ASSERT_TRUE(identity_.Admit(0, ServerOf("a", 1)).ok());
+  EXPECT_FALSE(identity_.HasSuccessor(0));
+  identity_.SetLeaving(0, true);
+  EXPECT_TRUE(identity_.Admit(1, ServerOf("a", 2)).ok());
+  EXPECT_TRUE(identity_.HasSuccessor(0));
+  EXPECT_FALSE(identity_.HasSuccessor(1));
+  // It does not take the name back, and that is no conflict.
+  identity_.Release(0);
+  EXPECT_FALSE(identity_.HasSuccessor(0));
+  EXPECT_TRUE(absl::IsFailedPrecondition(identity_.Admit(0, ServerOf("a", 3))));
+  EXPECT_TRUE(identity_.conflict().ok());
+}
+
+TEST_F(TableIdentityTest, ASlotMayHaveAnotherServer) {
+  ASSERT_TRUE(identity_.Admit(0, ServerOf("a", 1)).ok());
+  identity_.SetLeaving(0, true);
+  identity_.Remove(0);
+  identity_.Add(0, "three:3");
+  EXPECT_TRUE(identity_.Admit(1, ServerOf("a", 2)).ok());
+  EXPECT_THAT(std::string(identity_.Admit(0, ServerOf("a", 3)).message()),
+              HasSubstr("three:3"));
+  EXPECT_FALSE(identity_.conflict().ok());
+}
+
 TEST(TableIdentityExpectedTest, RefusesAnUnexpectedVersion) {
   TableIdentity identity({"one:1"}, "v9");
   const absl::Status status = identity.Admit(0, ServerOf("a", 1, "v1"));
@@ -95,6 +120,20 @@ TEST(TableIdentityExpectedTest, AnotherVersionIsAConflictOnlyWhereAllHaveIt) {
   // Clients stay with the table they have.
   identity.Release(1);
   EXPECT_FALSE(identity.Admit(1, ServerOf("b", 2, "v2")).ok());
+  EXPECT_TRUE(identity.conflict().ok());
+}
+
+TEST(TableIdentityExpectedTest, OnlyServersThatThereAreCount) {
+  TableIdentity identity({}, "v9");
+  EXPECT_TRUE(identity.conflict().ok());
+  identity.Add(2, "three:3");
+  EXPECT_FALSE(identity.Admit(2, ServerOf("c", 3, "v1")).ok());
+  EXPECT_EQ(ReasonOf(identity.conflict()), ErrorReason::kWrongTable);
+  identity.Add(0, "one:1");
+  EXPECT_TRUE(identity.conflict().ok());
+  identity.Remove(0);
+  EXPECT_EQ(ReasonOf(identity.conflict()), ErrorReason::kWrongTable);
+  identity.Remove(2);
   EXPECT_TRUE(identity.conflict().ok());
 }
 

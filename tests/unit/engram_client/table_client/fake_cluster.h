@@ -45,13 +45,15 @@ class FakeCluster : public ::testing::Test {
   absl::StatusOr<std::unique_ptr<TableClient>> TryConnect(
       TableClient::Options options) {
     options.addresses = addresses_;
-    return TableClientImpl::Create(
-        std::move(options), [this](const std::string& address) {
-          for (size_t i = 0; i < addresses_.size(); ++i) {
-            if (addresses_[i] == address) return servers_[i]->Connect();
-          }
-          ENGRAM_CHECK(false);
-        });
+    return TableClientImpl::Create(std::move(options), Factory());
+  }
+  TransportFactory Factory() {
+    return [this](const std::string& address) {
+      for (size_t i = 0; i < addresses_.size(); ++i) {
+        if (addresses_[i] == address) return servers_[i]->Connect();
+      }
+      ENGRAM_CHECK(false);
+    };
   }
   void Connect(TableClient::Options options = {}) {
     auto client = TryConnect(std::move(options));

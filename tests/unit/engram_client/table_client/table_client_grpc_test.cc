@@ -1,8 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -114,6 +118,51 @@ TEST_F(TableClientGrpcTest, KeepsTheDeadlineWithoutAnyServer) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_LE(absl::Now(), deadline + absl::Seconds(10));
   EXPECT_TRUE(buffers.Poisoned());
+}
+
+// The servers change while gathers go on.
+TEST_F(TableClientGrpcTest, FollowsAFileOfMembers) {
+  const std::string second = folder_.Socket("second");
+  const std::string path = folder_.File("members");
+  const auto write = [&](const std::string& text) {
+    std::ofstream(path + ".new") << text;
+    std::filesystem::rename(path + ".new", path);
+  };
+  write("a " + address_ + "\n");
+  service_.emplace(address_);
+  auto client = TableClient::Create({.members = "file:" + path});
+  ASSERT_TRUE(client.ok()) << client.status();
+  client_ = *std::move(client);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> gatherers;
+  for (uint32_t t = 0; t < 2; ++t) {
+    gatherers.emplace_back([&, t] {
+      for (uint32_t i = 0; !stop; ++i) {
+        auto buffers = GatherBuffers::Random(i % 2 == 0 ? 400 : 10, t + 10 * i);
+        const absl::Status status = client_->Gather(buffers.Layers(), Later());
+        ASSERT_TRUE(status.ok()) << status;
+        ASSERT_TRUE(buffers.Right());
+      }
+    });
+  }
+  const auto await_only_server = [&](const std::string& address) {
+    const absl::Time give_up = Later();
+    std::vector<TableClient::ServerState> servers;
+    do {
+      ASSERT_LT(absl::Now(), give_up);
+      std::this_thread::yield();
+      servers = client_->servers();
+    } while (servers.size() != 1 || servers[0].address != address ||
+             !servers[0].connected);
+  };
+  await_only_server(address_);
+  GrpcFakeService other(second);
+  write("a " + second + "\n");
+  service_.reset();
+  await_only_server(second);
+  stop = true;
+  for (std::thread& gatherer : gatherers) gatherer.join();
+  client_.reset();
 }
 
 TEST_F(TableClientGrpcTest, ADroppedGatherIsCancelledAtTheServer) {
