@@ -44,6 +44,12 @@ class Report:
         if result.client:
             self.figures["client" + what] = result.client
 
+    def add(self, other, what):
+        """All that another one found, and where."""
+        self.checks += [dataclasses.replace(check, name=check.name + what) for check in other.checks]
+        self.figures.update({name + what: value for name, value in other.figures.items()})
+        self.notes += other.notes
+
     def broken(self, timing):
         return [check for check in self.checks if not check.holds and (timing or not check.timing)]
 

@@ -1,10 +1,14 @@
 """All scenarios, in the order in which `run` takes them."""
+import moving_deaths
 import network
 import outages
 import overload
 import replica_faults
 import rude_clients
+import scale
 import silence
+import starts
+import views
 import workers
 
 ALL = {scenario.__name__: scenario for scenario in (
@@ -12,4 +16,6 @@ ALL = {scenario.__name__: scenario for scenario in (
     replica_faults.stalled, replica_faults.half_open, replica_faults.resets, replica_faults.errors,
     replica_faults.flipped, replica_faults.liar, outages.killed, outages.alone, silence.swallowed,
     silence.swallowed_alone, silence.silenced, network.cut, network.cut_alone, overload.overload,
-    workers.workers, rude_clients.half_sent, rude_clients.crowd)}
+    workers.workers, rude_clients.half_sent, rude_clients.crowd,
+    scale.scale_file, scale.scale_dns, views.views_differ, views.dns_lies, moving_deaths.killed_moving,
+    moving_deaths.killed_taker, starts.first_start, starts.rolling, starts.impatient)}

@@ -17,6 +17,8 @@ class Size:
     rude_crowds: int  # how often 10,000 come at once
     callers: int  # at once
     preset: tuple  # of `engramctl make-checkpoint`; empty: a golden checkpoint
+    scale_preset: tuple = ()  # likewise, of clusters that grow and shrink; empty: the same checkpoint
+    scale_flags: tuple = ()  # their servers', with values
 
     def make_checkpoint(self, directory):
         if not self.preset:
@@ -24,12 +26,24 @@ class Size:
         cluster.engramctl("make-checkpoint", *self.preset, "--out", directory / "checkpoint", seconds=600)
         return directory / "checkpoint"
 
+    def make_scale_checkpoint(self, directory, checkpoint):
+        if not self.scale_preset:
+            return checkpoint
+        target = directory / "scale"
+        cluster.engramctl("make-checkpoint", *self.scale_preset, "--out", target, "--no-manifest", seconds=600)
+        cluster.engramctl("manifest", target, "--partition-rows", 2048, seconds=600)
+        return target
+
 
 # A few seconds each, for ctest on a machine that does other things too.
 SHORT = Size(rate=150, deadline_ms=1000, fault_seconds=1.5, calm_seconds=0.2, quiet_seconds=1, tail_seconds=0,
              kills=10, rude_clients=10000, rude_crowds=0, callers=50, preset=())
 QUICK = Size(rate=1000, deadline_ms=2000, fault_seconds=5, calm_seconds=3, quiet_seconds=3, tail_seconds=20,
              kills=10, rude_clients=10000, rude_crowds=3, callers=200,
-             preset=("--preset", "v41-mini", "--vocab-size", 4000, "--seed", 1))
+             preset=("--preset", "v41-mini", "--vocab-size", 4000, "--seed", 1),
+             # 1 GB in 1,880 partitions. Servers share a machine, so none that joins takes all of its processors, and
+             # what the others load is spread over some seconds.
+             scale_preset=("--preset", "v41-mini", "--vocab-size", 80000, "--seed", 1),
+             scale_flags=(("--load-threads", 1), ("--move-mb-per-second", 25)))
 # At least 100,000 samples of each latency.
 FULL = dataclasses.replace(QUICK, fault_seconds=20, tail_seconds=110, rude_clients=100000)

@@ -7,10 +7,13 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 import unittest
 
+import admin
 import cluster
 import engram_oracle as oracle
+import processes
 
 
 def run(command, seconds=60):
@@ -132,6 +135,24 @@ class BadStartTest(unittest.TestCase):
         command = [cluster.BIN / "engram-table-server", "--checkpoint", self.big_checkpoint(), "--listen",
                    "unix:%s/a.sock" % self.scratch, "--server-name", "a"]
         self.refused(command, "too little memory", "partitions of layer 1 +", "needed", "available")
+
+    def test_too_little_memory_until_there_are_more_members(self):
+        """Members that change may become more: the server waits, not ready, and says how much is lacking."""
+        members = self.scratch / "members"
+        members.write_text("a unix:%s/a.sock\n" % self.scratch)
+        server = processes.Process(
+            self.server("--members", "file:%s" % members, "--stability-seconds", "0.1", "--admin", "127.0.0.1:0",
+                        checkpoint=self.big_checkpoint()), self.scratch / "server.log")
+        self.addCleanup(server.stop)
+        server.expect("listening on ")
+        address = admin.address(server)
+        deadline = time.monotonic() + processes.START_SECONDS
+        while "needed" not in (answer := admin.get(address, "/readyz"))[1] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(answer[0], 503)
+        self.assertRegex(answer[1], r"too little memory: .* partitions of layer 1 \+ .* needed, .* available")
+        server.terminate()
+        self.assertEqual(server.wait(), 0)
 
     def big_checkpoint(self):
         """More table than this machine has memory, in sparse files that take no disk."""

@@ -178,10 +178,34 @@ class GrpcioGatherTest(unittest.TestCase):
             self.assertEqual((error.code(), details_of(error)[0].reason), (code, reason))
             self.assertIn(text, error.details())
 
-    def test_reserved_call_is_unimplemented(self):
-        with self.assertRaises(grpc.RpcError) as caught:
-            list(self.stubs["t0"].FetchPartition(table_pb2.FetchPartitionRequest(), timeout=SECONDS))
-        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+    def test_partitions_come_whole_and_from_an_offset(self):
+        stub, rows = self.stubs["t0"], self.info.partition_rows
+        for layer, bits in self.held["t0"].items():
+            for partition in np.flatnonzero(bits)[:20]:
+                wanted = self.packed[layer][partition * rows:(partition + 1) * rows].tobytes()
+                for offset in (0, 3 * self.info.row_format.row_bytes):
+                    request = table_pb2.FetchPartitionRequest(
+                        version=self.info.version, layer_id=layer, partition=int(partition), offset_bytes=offset)
+                    pieces = [piece.rows for piece in self.fetch(stub, request)]
+                    self.assertEqual(b"".join(pieces), wanted[offset:])
+
+    def fetch(self, stub, request):
+        """A busy server says so, as it may when the fetch before has only just ended."""
+        for _ in range(100):
+            try:
+                return list(stub.FetchPartition(request, timeout=SECONDS))
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED:
+                    raise
+        self.fail("busy a hundred times")
+
+    def test_exchange_tells_what_a_server_holds(self):
+        for name, stub in self.stubs.items():
+            reply = stub.Exchange(table_pb2.ExchangeRequest(), timeout=SECONDS)
+            self.assertEqual((reply.server_name, reply.version, reply.ready), (name, self.info.version, True))
+            for layer in reply.held:
+                bits = np.unpackbits(np.frombuffer(layer.bitmap, np.uint8), bitorder="little")[:layer.partition_count]
+                self.assertTrue(np.array_equal(bits.astype(bool), self.held[name][layer.layer_id]))
 
     def test_cancelled_and_expired_calls_leave_the_server_well(self):
         ids = self.random_ids(random.Random(8), "t1", 3000)

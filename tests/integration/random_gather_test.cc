@@ -82,7 +82,7 @@ class RandomGatherTest : public ::testing::Test {
 
   static TableServer::Options Options(uint32_t replicas) {
     TableServer::Options options;
-    options.checkpoint_dir = directory_->path();
+    options.table.checkpoint_dir = directory_->path();
     options.replicas = replicas;
     return options;
   }
@@ -158,8 +158,8 @@ TEST_F(RandomGatherTest, CancelledGathersWriteNothingAfterTheyAreGone) {
 TEST(TrueLayoutTest, RowsBeyondTwoToThe36BytesAreTheRightOnes) {
   constexpr uint64_t kSeed = 7;
   TableServer::Options options;
-  options.source = absl::StrCat("synthetic:", kSeed);
-  options.preset = "v41";
+  options.table.source = absl::StrCat("synthetic:", kSeed);
+  options.table.preset = "v41";
   options.replicas = 2;
   const ServerGroup servers(3, options);
   const auto client = servers.Connect({.max_rows_per_call = 6144});

@@ -82,9 +82,10 @@ TEST(SoakTest, NoRowIsWrongAndNoByteIsWrittenLate) {
       test::WriteServedCheckpoint(test::CheckpointMaker(WideRows()), directory);
   ASSERT_THAT(checkpoint, IsOk());
   const StoredRows stored = ReadAllRows(*checkpoint);
-  test::ServerGroup servers(kServers, {.checkpoint_dir = directory.path(),
-                                       .replicas = 2,
-                                       .drain_grace = absl::Milliseconds(50)});
+  test::ServerGroup servers(kServers,
+                            {.table = {.checkpoint_dir = directory.path()},
+                             .replicas = 2,
+                             .drain_grace = absl::Milliseconds(50)});
   std::vector<std::unique_ptr<TableClient>> clients;
   clients.push_back(servers.Connect({.max_rows_per_call = 3000}));
   clients.push_back(

@@ -16,7 +16,7 @@
 
 int main(int argc, char** argv) {
   using namespace engram;
-  const ShutdownSignal signal;
+  ShutdownSignal signal;
   InitLogging("engram-faulty-table-server");
   TuneMallocForLargeMessages();
   CLI::App app("A table server with faults, switched through stdin.");
