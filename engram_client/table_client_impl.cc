@@ -168,8 +168,9 @@ void TableClientImpl::OnMembers(const MemberWatcher::Observation& members) {
     }
     return servers_.RemoveGone();
   }
-  if (is_news)
+  if (is_news) {
     spdlog::info("{}: {} members", options_.members, members->size());
+  }
   std::vector<std::string> addresses;
   for (const Member& member : *members) {
     // Port 0 is one that only the server itself knows.

@@ -13,6 +13,7 @@
 #include "core/base/build_info.h"
 #include "core/base/log.h"
 #include "core/base/malloc_tuning.h"
+#include "core/base/open_files.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/address.h"
@@ -158,6 +159,7 @@ absl::Status Run(Flags& flags) {
 int main(int argc, char** argv) {
   engram::InitLogging("engram-compute-worker");
   engram::TuneMallocForLargeMessages();
+  engram::RaiseOpenFileLimit();
   CLI::App app("Computes Engram steps with rows from table servers.");
   engram::Flags flags;
   engram::AddFlags(app, flags);

@@ -47,7 +47,7 @@ ClientMetrics::ClientMetrics(prometheus::Registry& registry)
                                       {"won", "lost", "failed"})),
       refused_hedges_(AddCounters<kHedgeRefusals>(
           registry, "engram_client_hedges_refused_total",
-          "Slow calls that got no hedge, by what was used up.", "why",
+          "Hedges that could not be sent, by what was used up.", "why",
           {"budget", "buffer"})),
       ejections_(
           AddCounters<kReasons>(registry, "engram_client_ejections_total",

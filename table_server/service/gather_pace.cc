@@ -5,8 +5,8 @@
 namespace engram {
 namespace {
 
-constexpr double kFall = 0.25;
-constexpr double kRise = 1.0 / 32;
+constexpr double kFall = 1.0 / 8;
+constexpr double kRise = 1.0 / 16;
 
 }  // namespace
 

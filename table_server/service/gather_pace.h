@@ -13,9 +13,9 @@ namespace engram {
 //
 // Gathers share the threads. So a gather takes its bytes, or its thread's share
 // of all that was in flight when it came, whichever is more, times what a byte
-// takes. Of that a low average is kept, which follows what falls at once and
-// what rises slowly: a few callers that read slowly do not make all look slow,
-// and what is foretold too short is only admitted in vain.
+// takes. Of that a low average is kept, which falls faster than it rises: a few
+// callers that read slowly do not make all look slow, and what is foretold too
+// short is only admitted in vain.
 //
 // Not synchronised.
 class GatherPace {

@@ -8,6 +8,7 @@
 #include "core/base/flag_checks.h"
 #include "core/base/log.h"
 #include "core/base/malloc_tuning.h"
+#include "core/base/open_files.h"
 #include "core/rpc/shutdown_signal.h"
 #include "table_server/server_process.h"
 #include "tests/fault/faulty_table_server/command_reader.h"
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   ShutdownSignal signal;
   InitLogging("engram-faulty-table-server");
   TuneMallocForLargeMessages();
+  RaiseOpenFileLimit();
   CLI::App app("A table server with faults, switched through stdin.");
   ServerFlags flags;
   AddServerFlags(app, flags);

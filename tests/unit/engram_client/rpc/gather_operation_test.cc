@@ -402,12 +402,14 @@ TEST_F(GatherOperationTest, AServerThatHasAnsweredAHedgeHasNoLoadOfIt) {
   AnnounceOneWithTwoPartners();
   GatherBuffers buffers({3, 17, 18});
   const auto gather = Start(buffers);
-  servers_[2].Await(0);
+  const auto two = servers_[2].Await(0);
   const auto load = routing_.snapshot()->load(1);
   const int64_t rows = load->rows_in_flight;
   servers_[1].Await(0)->Answer();
   EXPECT_FALSE(gather->ended());
   EXPECT_EQ(load->rows_in_flight, rows - 1);
+  two->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
 }
 
 TEST_F(GatherOperationTest, HedgesThatWaitForOthersAreLostAtTheEnd) {
@@ -503,8 +505,8 @@ TEST_F(GatherOperationTest, ACallThatEndsAtTheDeadlineWasNotSlowByThat) {
   Announce(1, {1});
   GatherBuffers buffers({3});
   const absl::Time deadline = absl::Now() + absl::Milliseconds(5);
-  Notification told;
-  timers_.Post([&] { told.Wait(); });
+  const auto told = std::make_shared<Notification>();
+  timers_.Post([told] { told->Wait(); });
   const auto gather = Start(buffers, deadline);
   while (absl::Now() < deadline + absl::Milliseconds(1)) {
     std::this_thread::yield();
@@ -512,7 +514,7 @@ TEST_F(GatherOperationTest, ACallThatEndsAtTheDeadlineWasNotSlowByThat) {
   servers_[0].Await(0)->End(absl::DeadlineExceededError("no reply"));
   EXPECT_EQ(Ended(CallOutcome::kTimedOut), 0);
   EXPECT_EQ(Ended(CallOutcome::kCancelled), 1);
-  told.Notify();
+  told->Notify();
   EXPECT_TRUE(absl::IsDeadlineExceeded(gather->Wait()));
 }
 

@@ -64,7 +64,8 @@ class ServerSetTest : public ::testing::Test {
   }
   // The slots of those that hold a partition.
   std::vector<ServerIndex> Holders() const {
-    const auto ready = routing_.snapshot()->HoldersOf(0, 0).ready;
+    const auto snapshot = routing_.snapshot();
+    const auto ready = snapshot->HoldersOf(0, 0).ready;
     return {ready.begin(), ready.end()};
   }
   bool Announced(ServerIndex slot) const {
