@@ -64,9 +64,8 @@ TEST(TimerQueueTest, ShortTimersAmongManyThatAreCancelledAreInTime) {
   for (int i = 0; i < 200; ++i) {
     const absl::Duration delay = absl::Microseconds(300 * (1 + i % 10));
     const absl::Time when = SteadyNow() + delay;
-    const auto cancelled =
-        timers.ScheduleSteady(when, [] { ADD_FAILURE() << "not cancelled"; });
-    timers.Cancel(cancelled);
+    // On a busy machine it may have run before.
+    timers.Cancel(timers.ScheduleSteady(when, [] {}));
     if (i % 20 != 0) continue;
     Notification done;
     absl::Time ran;
