@@ -159,7 +159,6 @@ void TableClientImpl::OnMembers(const MemberWatcher::Observation& members) {
     MutexLock lock(&mutex_);
     is_news = look_ != members.status();
     look_ = members.status();
-    changed_.NotifyAll();
   }
   if (!members.ok()) {
     monitor_->metrics().failed_looks.Increment();

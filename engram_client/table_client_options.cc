@@ -1,6 +1,11 @@
 #include "engram_client/table_client_options.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/address.h"
 
@@ -12,12 +17,12 @@ constexpr absl::Duration kMaxSpin = absl::Milliseconds(1);
 constexpr size_t kMaxServers = 4096;
 
 absl::Status CheckAddresses(const std::vector<std::string>& addresses) {
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    ENGRAM_RETURN_IF_ERROR(CheckAddress(addresses[i]));
-    for (size_t j = 0; j < i; ++j) {
-      if (addresses[i] != addresses[j]) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "table server address ", addresses[i], " is listed twice"));
+  absl::flat_hash_set<absl::string_view> seen;
+  for (const std::string& address : addresses) {
+    ENGRAM_RETURN_IF_ERROR(CheckAddress(address));
+    if (!seen.insert(address).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("table server address ", address, " is listed twice"));
     }
   }
   return absl::OkStatus();
@@ -50,7 +55,9 @@ absl::Status CheckOptions(const TableClient::Options& options) {
   ENGRAM_RETURN_IF_ERROR(CheckServers(options));
   if (options.max_rows_per_call == 0 || options.max_gathers_in_flight == 0) {
     return absl::InvalidArgumentError(
-        "max_rows_per_call and max_gathers_in_flight must be above 0");
+        absl::StrCat("max_rows_per_call is ", options.max_rows_per_call,
+                     " and max_gathers_in_flight is ",
+                     options.max_gathers_in_flight, ", both must be above 0"));
   }
   if (options.poll_threads > kMaxPollThreads) {
     return absl::InvalidArgumentError(

@@ -4,16 +4,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
-#include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
-#include "core/base/numa.h"
 #include "core/base/progress.h"
 #include "core/base/status_macros.h"
 #include "core/membership/member_source.h"
@@ -25,6 +20,7 @@
 #include "table_server/peers/peer_source.h"
 #include "table_server/rebalance/rebalance_metrics.h"
 #include "table_server/rebalance/rebalancer.h"
+#include "table_server/server_setup.h"
 #include "table_server/service/table_metrics.h"
 #include "table_server/service/table_service.h"
 
@@ -32,34 +28,6 @@ namespace engram {
 namespace {
 
 constexpr char kServiceName[] = "engram.v1.TableService";
-constexpr absl::Duration kFirstLook = absl::Seconds(5);  // for the members
-
-// Greater for an instance that started later: so others tell a server that came
-// back from the one that left.
-uint64_t DrawInstanceId() {
-  constexpr int kRandomBits = 20;
-  std::random_device device;
-  const auto now_ms = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now()));
-  return now_ms << kRandomBits | device() >> (32 - kRandomBits);
-}
-
-// A list that nobody changes: what is wrong with it can be told at once.
-bool HasFixedMembers(const TableServer::Options& options) {
-  return options.members.empty() ||
-         absl::StartsWith(options.members, "static:");
-}
-
-absl::StatusOr<std::shared_ptr<MemberSource>> OpenMembers(
-    const TableServer::Options& options) {
-  ENGRAM_RETURN_IF_ERROR(CheckServerName(options.server_name));
-  const std::string spec =
-      options.members.empty()
-          ? absl::StrCat("static:", options.server_name, "=", options.listen)
-          : options.members;
-  ENGRAM_ASSIGN_OR_RETURN(std::unique_ptr<MemberSource> source,
-                          MemberSource::Parse(spec));
-  return std::shared_ptr<MemberSource>(std::move(source));
-}
 
 std::vector<LayerId> LayerIdsOf(const Manifest& manifest) {
   std::vector<LayerId> ids;
@@ -67,44 +35,6 @@ std::vector<LayerId> LayerIdsOf(const Manifest& manifest) {
     ids.push_back(layer.layer_id);
   }
   return ids;
-}
-
-// One thread a queue: then a connection is mostly served by one thread, which
-// waits for no other that holds the connection. Each stays on one NUMA node.
-std::vector<QueueLoop::Options> QueuesOf(const TableServer::Options& options) {
-  const size_t threads =
-      options.rpc_threads > 0
-          ? options.rpc_threads
-          : std::max<size_t>(1, std::thread::hardware_concurrency());
-  const NumaTopology topology = ThisNumaTopology();
-  const size_t node_count = topology.nodes.size();
-  std::vector<QueueLoop::Options> queues(threads);
-  for (size_t i = 0; i < queues.size(); ++i) {
-    if (node_count > 1) queues[i].cpus = topology.nodes[i % node_count].cpus;
-  }
-  return queues;
-}
-
-Rebalancer::Options RebalanceOptions(const TableServer::Options& options,
-                                     const MemberSource& members,
-                                     uint64_t instance_id) {
-  const absl::Duration window = HasFixedMembers(options)
-                                    ? absl::ZeroDuration()
-                                    : options.stability_window;
-  return {
-      .membership = {.self = options.server_name,
-                     .self_instance_id = instance_id,
-                     .expected_servers = options.expected_servers,
-                     .stability_window = window,
-                     .death_delay = options.death_delay,
-                     .absence_is_departure = members.absence_is_departure()},
-      .replicas = options.replicas,
-      .layers = options.layers,
-      .hand_over = options.hand_over,
-      .loading = {.thread_count = options.load_threads,
-                  .paced_thread_count = options.move_threads,
-                  .pace = options.move_pace},
-      .exchange_interval = options.exchange_interval};
 }
 
 class TableServerImpl final : public TableServer {
@@ -153,7 +83,6 @@ class TableServerImpl final : public TableServer {
   void Drain() override;
 
  private:
-  absl::Status CheckFixedMembers();
   absl::Status StartRpc();
   absl::Status StartAdmin();
   void OnReady(absl::Duration took);
@@ -193,7 +122,8 @@ absl::Status TableServerImpl::Start() {
           source_, {.memory_limit_bytes = options_.available_memory_bytes,
                     .max_bytes_in_flight = options_.limits.max_bytes_in_flight,
                     .peers = &peer_source_}));
-  ENGRAM_RETURN_IF_ERROR(CheckFixedMembers());
+  ENGRAM_RETURN_IF_ERROR(
+      CheckShareFits(options_, source_.manifest, *members_, storage_->store()));
   tier_ = storage_->TakeTier();
   if (options_.decorate_tier) {
     tier_ = options_.decorate_tier(std::move(tier_));
@@ -208,28 +138,12 @@ absl::Status TableServerImpl::Start() {
                     {.progress =
                          [this](uint64_t done_bytes, uint64_t total_bytes) {
                            metrics_.LoadProgress(done_bytes, total_bytes);
-                           if (progress_)
+                           if (progress_) {
                              progress_->Update(done_bytes, total_bytes);
+                           }
                          },
                      .ready = [this](absl::Duration took) { OnReady(took); }});
   return absl::OkStatus();
-}
-
-absl::Status TableServerImpl::CheckFixedMembers() {
-  if (options_.replicas == 0) {
-    return absl::InvalidArgumentError("0 replicas, the least is 1");
-  }
-  if (!HasFixedMembers(options_)) return absl::OkStatus();
-  ENGRAM_ASSIGN_OR_RETURN(std::vector<Member> members,
-                          members_->Read(absl::Now() + kFirstLook));
-  ENGRAM_RETURN_IF_ERROR(CheckIsMember(members, options_.server_name));
-  ENGRAM_ASSIGN_OR_RETURN(
-      const auto view,
-      ClusterView::Create(source_.manifest, {.self = options_.server_name,
-                                             .members = std::move(members),
-                                             .replicas = options_.replicas,
-                                             .layers = options_.layers}));
-  return storage_->store().CheckFits(view->owned());
 }
 
 absl::Status TableServerImpl::StartRpc() {

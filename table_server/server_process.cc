@@ -51,7 +51,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->required();
   app.add_option("--members", server.members,
                  "static:NAME=ADDRESS,..., file:PATH (lines NAME ADDRESS "
-                 "[CAPACITY]) or dns:NAME[@HOST:PORT] (SRV records); without "
+                 "[CAPACITY]) or dns:NAME[@IP:PORT] (SRV records); without "
                  "it this server alone");
   app.add_option("--expected-servers", server.expected_servers,
                  "Nothing is placed before so many are there for the first "

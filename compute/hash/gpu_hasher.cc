@@ -1,6 +1,5 @@
 #include "compute/hash/gpu_hasher.h"
 
-#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -11,7 +10,6 @@
 #include "core/gpu/gpu_status.h"
 
 namespace engram {
-namespace {}  // namespace
 
 absl::StatusOr<GpuHasher> GpuHasher::Create(const EngramConfig& config,
                                             const EngramLayout& layout,

@@ -43,9 +43,10 @@ absl::StatusOr<PageBuffer> PageBuffer::Allocate(size_t size_bytes) {
 
 absl::StatusOr<PageBuffer> PageBuffer::Reserve(size_t max_bytes) {
   if (max_bytes == 0) return PageBuffer();
-  if (max_bytes > SIZE_MAX - 3 * kHugePageBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot map ", max_bytes, " bytes"));
+  constexpr size_t kMaxBytes = SIZE_MAX - 3 * kHugePageBytes;
+  if (max_bytes > kMaxBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot map ", max_bytes, " bytes, the limit is ", kMaxBytes));
   }
   const size_t rounded = RoundUp(max_bytes, kHugePageBytes);
   // One huge page more than needed, so that the start can be aligned:

@@ -3,13 +3,11 @@
 #include <ares.h>
 #include <arpa/inet.h>
 #include <arpa/nameser.h>
-#include <netdb.h>
 #include <poll.h>
 #include <sys/time.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 
 #include "absl/strings/match.h"

@@ -3,9 +3,7 @@
 #include <ares.h>
 #include <arpa/inet.h>
 #include <arpa/nameser.h>
-#include <netdb.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>

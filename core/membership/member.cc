@@ -1,7 +1,6 @@
 #include "core/membership/member.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
@@ -11,16 +10,15 @@
 namespace engram {
 namespace {
 
-constexpr size_t kMaxNameBytes = 253;  // of a DNS name
 constexpr size_t kNamesInMessage = 16;
 
 }  // namespace
 
 absl::Status CheckServerName(absl::string_view name) {
-  if (name.empty() || name.size() > kMaxNameBytes) {
+  if (name.empty() || name.size() > kMaxServerNameBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("server name \"", name, "\" has ", name.size(),
-                     " bytes, 1 .. ", kMaxNameBytes, " are allowed"));
+                     " bytes, 1 .. ", kMaxServerNameBytes, " are allowed"));
   }
   for (const char c : name) {
     if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' ||

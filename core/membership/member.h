@@ -21,8 +21,10 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
-// INVALID_ARGUMENT: not of letters, digits, '.', '_' and '-', or not 1 .. 253
-// bytes long.
+constexpr size_t kMaxServerNameBytes = 253;  // of a DNS name
+
+// INVALID_ARGUMENT: not of letters, digits, '.', '_' and '-', empty, or longer
+// than kMaxServerNameBytes.
 absl::Status CheckServerName(absl::string_view name);
 
 constexpr size_t kMaxMembers = 4096;

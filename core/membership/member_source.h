@@ -2,7 +2,6 @@
 #define ENGRAM_CORE_MEMBERSHIP_MEMBER_SOURCE_H_
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,7 +19,8 @@ namespace engram {
 //   dns:NAME[@IP:PORT]        SRV records of NAME, asked of the machine's
 //                             resolver or of the one given. A server is named
 //                             by the first label of its target, its address is
-//                             the target's first IP address and the port
+//                             the target's lowest IPv4 address or, where it
+//                             has none, IPv6 address, and the port
 //
 // Thread safety: all methods may be called concurrently.
 class MemberSource {

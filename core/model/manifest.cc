@@ -118,6 +118,14 @@ uint32_t Manifest::partition_count(size_t layer_index) const {
   return static_cast<uint32_t>((rows + partition_rows_ - 1) / partition_rows_);
 }
 
+std::vector<std::pair<LayerId, uint32_t>> Manifest::PartitionCounts() const {
+  std::vector<std::pair<LayerId, uint32_t>> counts;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    counts.emplace_back(layers_[i].layer_id, partition_count(i));
+  }
+  return counts;
+}
+
 uint64_t Manifest::RowsIn(size_t layer_index, PartitionId partition) const {
   ENGRAM_CHECK(ToInt(partition) < partition_count(layer_index));
   const uint64_t first_row = ToInt(partition) * partition_rows_;

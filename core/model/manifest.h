@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -69,6 +70,8 @@ class Manifest {
 
   absl::StatusOr<size_t> IndexOf(LayerId layer_id) const;
   uint32_t partition_count(size_t layer_index) const;
+  // Of every layer, in order.
+  std::vector<std::pair<LayerId, uint32_t>> PartitionCounts() const;
   // Rows of one partition: partition_rows, fewer in the last.
   uint64_t RowsIn(size_t layer_index, PartitionId partition) const;
 

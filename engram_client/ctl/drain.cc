@@ -51,7 +51,6 @@ class ProgressLine {
       next_ = now + kLineInterval;
       std::fprintf(stderr, "%s\n", text.c_str());
     }
-    std::fflush(stderr);
   }
 
   void Wipe() {

@@ -23,7 +23,7 @@ std::string Printable(absl::string_view text);
 // Names from other processes, the first few of many: "t0, t1 and 3 others".
 std::string JoinNames(absl::Span<const std::string> names);
 
-// A time to wait, rounded up: "0 s", "95 s", "12 min", "3.5 h".
+// A time to wait: "0 s", "95 s" and "12 min" are rounded up, "3.5 h" is not.
 std::string ShortDuration(absl::Duration time);
 
 // Rows of cells in aligned columns, two spaces apart, each line indented by

@@ -173,7 +173,7 @@ would move. The JSON is described in engram_client/ctl/plan_report.cc.
 
 Examples:
   engramctl plan --tables 127.0.0.1:7001 --add engram-table-3
-  engramctl plan --tables dns:_rpc._tcp.engram-table.svc --members file:new-members
+  engramctl plan --tables file:members --members file:new-members
   engramctl plan --preset v41 --from file:members --from-replicas 2 \
     --remove engram-table-2 --json)";
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 #include "core/model/layout.h"
@@ -24,6 +25,19 @@ std::vector<PlacementMember>::iterator Find(
     std::vector<PlacementMember>& members, absl::string_view name) {
   return std::find_if(members.begin(), members.end(),
                       [&](const auto& member) { return member.name == name; });
+}
+
+std::vector<std::string> NamesOf(const std::vector<PlacementMember>& members) {
+  std::vector<std::string> names;
+  for (const PlacementMember& member : members) names.push_back(member.name);
+  return names;
+}
+
+std::string LayersOf(const TableInfo& table) {
+  return absl::StrJoin(table.layers, ", ",
+                       [](std::string* out, const TableInfo::Layer& layer) {
+                         absl::StrAppend(out, ToInt(layer.layer_id));
+                       });
 }
 
 // "a,b"; empty: none.
@@ -102,8 +116,8 @@ absl::Status KeepLayers(absl::string_view layers, TableInfo& table) {
         table.layers.begin(), table.layers.end(),
         [id](const auto& other) { return ToInt(other.layer_id) == id; });
     if (layer == table.layers.end()) {
-      return absl::NotFoundError(
-          absl::StrCat("layer ", id, " is not in this table"));
+      return absl::NotFoundError(absl::StrCat(
+          "layer ", id, " is not in this table, which has ", LayersOf(table)));
     }
     kept.push_back(*layer);
   }
@@ -126,7 +140,8 @@ absl::StatusOr<std::vector<PlacementMember>> ChangeMembers(
     const auto member = Find(members, name);
     if (member == members.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--remove ", name, ": no member is named so"));
+          absl::StrCat("--remove ", name, ": the members are ",
+                       JoinNames(NamesOf(members))));
     }
     members.erase(member);
   }

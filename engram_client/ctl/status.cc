@@ -130,7 +130,8 @@ none of the workers is ready. Draining servers do not count as holders. With
 
 Examples:
   engramctl status --tables 127.0.0.1:7001 --worker 127.0.0.1:7100
-  engramctl status --watch --tables dns:_rpc._tcp.engram-table.svc)";
+  engramctl status --watch --tables \
+    dns:_grpc._tcp.engram-table.engram.svc.cluster.local)";
 
 }  // namespace
 

@@ -58,6 +58,7 @@ void ServerHealth::Add(ServerIndex server, uint64_t generation) {
 void ServerHealth::Remove(ServerIndex server) { Replace(server, kNobody); }
 
 void ServerHealth::Replace(ServerIndex index, uint64_t generation) {
+  const bool used = generation != kNobody;
   Server& server = *servers_[index];
   MutexLock lock(&server.mutex);
   server.generation = generation;
@@ -65,12 +66,13 @@ void ServerHealth::Replace(ServerIndex index, uint64_t generation) {
   server.next_ejection = options_.first_ejection;
   Forget(server, absl::InfinitePast());
   server.pushed_back_until_us.store(0, std::memory_order_relaxed);
-  server.announced.store(generation != kNobody, std::memory_order_relaxed);
+  server.announced.store(used, std::memory_order_relaxed);
   if (!server.well.exchange(true)) unwell_.fetch_sub(1);
 
   MutexLock marking(&marking_);
-  server.used.store(generation != kNobody, std::memory_order_relaxed);
-  size_t length = std::max<size_t>(length_.load(), index + 1);
+  server.used.store(used, std::memory_order_relaxed);
+  size_t length = length_.load();
+  if (used) length = std::max<size_t>(length, index + 1);
   while (length > 0 && !servers_[length - 1]->used.load()) --length;
   length_.store(length);
 }

@@ -68,15 +68,15 @@ class ServerSet {
   bool all_answered() const;
 
  private:
+  using ConnectionPtr = std::shared_ptr<ServerConnection>;
+
   struct Server {
     ServerIndex slot = kNoServer;
     std::string address;
     bool named = true;
     std::unique_ptr<TableTransport> transport;
-    std::shared_ptr<ServerConnection> connection;
+    ConnectionPtr connection;
   };
-
-  using ConnectionPtr = std::shared_ptr<ServerConnection>;
 
   // Says of each whether it is named. Returns the addresses that are new.
   std::vector<std::string> Mark(absl::Span<const std::string> named);

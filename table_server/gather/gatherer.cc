@@ -103,11 +103,6 @@ absl::Status Gatherer::CheckRows(
 absl::Status Gatherer::NotHere(
     absl::Span<const CheckedGather::Layer> layers) const {
   std::vector<PartitionRef> missing;
-  std::vector<std::pair<LayerId, uint32_t>> partition_counts;
-  for (size_t i = 0; i < manifest_.layers().size(); ++i) {
-    partition_counts.emplace_back(manifest_.layers()[i].layer_id,
-                                  manifest_.partition_count(i));
-  }
   for (const CheckedGather::Layer& layer : layers) {
     const LayerId id = manifest_.layers()[layer.layer_index].layer_id;
     for (const RowId row : layer.row_ids) {
@@ -121,7 +116,8 @@ absl::Status Gatherer::NotHere(
   // A partition may have become ready since the first look. If none is missing
   // now, each was held at some moment under the lease, which keeps its bytes.
   if (missing.empty()) return absl::OkStatus();
-  return PartitionNotHereError(options_.server_name, missing, partition_counts);
+  return PartitionNotHereError(options_.server_name, missing,
+                               manifest_.PartitionCounts());
 }
 
 absl::Status Gatherer::Copy(const CheckedGather& gather, uint64_t first_row,

@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/numa.h"
 #include "core/base/status_macros.h"

@@ -119,13 +119,6 @@ std::vector<Member> MemberTracker::Peers() const {
   return peers;
 }
 
-bool MemberTracker::Heard(absl::string_view name, absl::Duration within,
-                          absl::Time now) const {
-  if (name == options_.self) return true;
-  const auto it = servers_.find(name);
-  return it != servers_.end() && now - it->second.last_heard <= within;
-}
-
 uint64_t MemberTracker::InstanceOf(absl::string_view name) const {
   if (name == options_.self) return options_.self_instance_id;
   const auto it = servers_.find(name);

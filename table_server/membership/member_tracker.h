@@ -78,9 +78,6 @@ class MemberTracker {
   // without this one. Also those that were and have been heard in the last
   // death_delay: they still hold rows.
   std::vector<Member> Peers() const;
-  // This server always is.
-  bool Heard(absl::string_view name, absl::Duration within,
-             absl::Time now) const;
   // By name.
   std::vector<MemberDeparture> departures() const { return departures_.All(); }
 

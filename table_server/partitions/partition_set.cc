@@ -39,17 +39,15 @@ void PartitionSet::Add(size_t layer_index, PartitionId partition) {
       layer.held_count.fetch_add(1, std::memory_order_relaxed);
     }
     if (!Announce(layer_index, partition, true)) return;
-    layer.announced_count.fetch_add(1, std::memory_order_relaxed);
   }
   Notify();
 }
 
 void PartitionSet::Withdraw(size_t layer_index, PartitionId partition) {
-  Layer& layer = Checked(layer_index, partition);
+  Checked(layer_index, partition);
   {
     MutexLock lock(&mutex_);
     if (!Announce(layer_index, partition, false)) return;
-    layer.announced_count.fetch_sub(1, std::memory_order_relaxed);
   }
   Notify();
 }
@@ -98,10 +96,6 @@ void PartitionSet::AnnounceDraining() {
 
 uint32_t PartitionSet::held_count(size_t layer_index) const {
   return layers_[layer_index].held_count.load(std::memory_order_relaxed);
-}
-
-uint32_t PartitionSet::announced_count(size_t layer_index) const {
-  return layers_[layer_index].announced_count.load(std::memory_order_relaxed);
 }
 
 PartitionSet::Snapshot PartitionSet::TakeSnapshot() const {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "absl/time/time.h"
 #include "core/base/ids.h"
 #include "core/base/lease_epochs.h"
 #include "core/base/mutex.h"
@@ -97,7 +97,6 @@ class PartitionSet {
   void AnnounceDraining();
 
   uint32_t held_count(size_t layer_index) const;
-  uint32_t announced_count(size_t layer_index) const;
 
   Snapshot TakeSnapshot() const;
   // What changed after `position`, in one piece however much it is.
@@ -113,7 +112,6 @@ class PartitionSet {
     uint32_t partition_count = 0;
     std::vector<std::atomic<uint64_t>> held;  // written under mutex_
     std::atomic<uint32_t> held_count{0};
-    std::atomic<uint32_t> announced_count{0};
   };
   // What watchers know of a partition.
   struct Announcement {

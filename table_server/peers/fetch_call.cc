@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "core/wire/error_detail.h"
 
 namespace engram {

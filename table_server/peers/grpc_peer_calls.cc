@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "core/rpc/channel.h"
@@ -101,14 +103,13 @@ absl::Status GrpcPeerCalls::FetchPartition(const std::string& address,
 }
 
 void GrpcPeerCalls::Retain(absl::Span<const std::string> addresses) {
+  const absl::flat_hash_set<absl::string_view> kept(addresses.begin(),
+                                                    addresses.end());
   std::vector<std::shared_ptr<Peer>> dropped;  // after the lock is gone
   MutexLock lock(&mutex_);
   for (auto at = peers_.begin(); at != peers_.end();) {
     const auto current = at++;
-    if (std::find(addresses.begin(), addresses.end(), current->first) !=
-        addresses.end()) {
-      continue;
-    }
+    if (kept.contains(current->first)) continue;
     dropped.push_back(std::move(current->second));
     peers_.erase(current);
   }

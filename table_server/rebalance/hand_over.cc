@@ -240,6 +240,7 @@ HandOver::Counts HandOver::counts() const {
   const uint64_t taken_over =
       Tally(kTakenOver) + Tally(kConfirming) + Tally(kConfirmed);
   counts.held = Tally(kHeld) + taken_over;
+  counts.to_confirm = Tally(kConfirming);
   counts.lingering = taken_over + Tally(kWithdrawn) + Tally(kFreeing);
   counts.failed_loads = failed_loads_;
   return counts;

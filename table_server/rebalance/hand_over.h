@@ -89,6 +89,7 @@ class HandOver {
     uint64_t held = 0;          // announced
     uint64_t to_free = 0;       // held, not owned, not acknowledged by all
     uint64_t lingering = 0;     // acknowledged by all, still in memory
+    uint64_t to_confirm = 0;    // of those, asked about again
     uint64_t failed_loads = 0;  // since the start
   };
 

@@ -22,15 +22,6 @@ constexpr int kPatienceIntervals = 5;
 constexpr int kGiveUpIntervals = 10;
 constexpr absl::Duration kShortestTimeout = absl::Seconds(1);
 
-std::vector<LayerPartitionCount> LayersOf(const Manifest& manifest) {
-  std::vector<LayerPartitionCount> layers;
-  for (size_t i = 0; i < manifest.layers().size(); ++i) {
-    layers.emplace_back(manifest.layers()[i].layer_id,
-                        manifest.partition_count(i));
-  }
-  return layers;
-}
-
 PeerExchange::Options ExchangeOptions(const Manifest& manifest,
                                       const Rebalancer::Options& options) {
   return {.server_name = options.membership.self,
@@ -46,7 +37,7 @@ PeerExchange::Options ExchangeOptions(const Manifest& manifest,
 Rebalancer::Rebalancer(Parts parts, Options options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
-      layers_(LayersOf(*parts_.manifest)),
+      layers_(parts_.manifest->PartitionCounts()),
       hand_over_(*parts_.manifest, options_.hand_over),
       known_(*parts_.manifest),
       answers_(hand_over_, layers_, [this] { Wake(); }),
@@ -140,8 +131,7 @@ absl::Status Rebalancer::WaitUntilReady(absl::Time deadline) {
   if (ready_) return absl::OkStatus();
   if (!fatal_.ok()) return fatal_;
   return absl::DeadlineExceededError(absl::StrCat(
-      "server ", options_.membership.self, " is not ready: ",
-      waiting_for_.empty() ? "partitions are being loaded" : waiting_for_));
+      "server ", options_.membership.self, " is not ready: ", UnreadyReason()));
 }
 
 bool Rebalancer::HandOverAll(absl::Time deadline) {
@@ -165,7 +155,8 @@ bool Rebalancer::HandOverAll(absl::Time deadline) {
                       absl::Now() >= deadline;
     if (!std::exchange(told, true) || over) {
       spdlog::info(
-          "{} partitions are held by no other ready server, {} may take them",
+          "{} partitions are not known to be held by another ready server, {} "
+          "servers may take them",
           finding.only_here, finding.possible_takers);
     }
     MutexLock lock(&mutex_);

@@ -138,6 +138,7 @@ class Rebalancer {
   std::vector<Member> FollowedMembers() const;
   uint64_t PartitionBytes() const;
   std::string WaitingFor(const HandOver::Counts& counts, absl::Time now) const;
+  std::string UnreadyReason() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string WaitingToFree(const ClusterView& view, absl::Time now) const;
   void Wake();
 

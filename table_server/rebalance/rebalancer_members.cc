@@ -141,9 +141,9 @@ void Rebalancer::RefuseView(const absl::Status& status, bool changed,
 
 void Rebalancer::SendExchanges(absl::Time now) {
   const std::vector<Member> peers = tracker_.Peers();
-  const std::vector<HandOver::Ask> asks = hand_over_.Asks();
-  const bool busy =
-      exiting_.load() || hand_over_.counts().to_load > 0 || !asks.empty();
+  const HandOver::Counts counts = hand_over_.counts();
+  const bool busy = exiting_.load() || counts.to_load > 0 ||
+                    counts.to_free > 0 || counts.to_confirm > 0;
   const std::vector<Member> due = exchange_->Due(
       peers, busy ? PeerExchange::Pace::kBusy : PeerExchange::Pace::kUsual,
       now);
@@ -152,6 +152,7 @@ void Rebalancer::SendExchanges(absl::Time now) {
   for (const Member& peer : peers) addresses.push_back(peer.address);
   peers_->Retain(addresses);
   const auto view = hand_over_.view();
+  const std::vector<HandOver::Ask> asks = hand_over_.Asks();
   PeerExchange::News news{.asks = asks};
   if (view != nullptr) news.request.set_view_digest(view->digest());
   *news.request.mutable_departures() = ToDepartureList(tracker_.departures());

@@ -122,6 +122,10 @@ std::string Rebalancer::not_ready_reason() {
   MutexLock lock(&mutex_);
   if (ready_) return "";
   if (!fatal_.ok()) return std::string(fatal_.message());
+  return UnreadyReason();
+}
+
+std::string Rebalancer::UnreadyReason() const {
   return waiting_for_.empty() ? "partitions are being loaded" : waiting_for_;
 }
 

@@ -15,8 +15,6 @@
 namespace engram {
 namespace {
 
-// Longer ones are not worth an echo.
-constexpr size_t kMaxNameBytes = 253;
 constexpr size_t kMaxDigestBytes = 64;
 
 absl::Status CheckSize(const char* what, size_t size, size_t limit) {
@@ -25,9 +23,10 @@ absl::Status CheckSize(const char* what, size_t size, size_t limit) {
       absl::StrCat(what, " of ", size, ", the limit is ", limit));
 }
 
+// A name that is too long is not worth an echo.
 absl::Status CheckName(const std::string& name) {
   ENGRAM_RETURN_IF_ERROR(
-      CheckSize("a server name's bytes", name.size(), kMaxNameBytes));
+      CheckSize("a server name's bytes", name.size(), kMaxServerNameBytes));
   return CheckServerName(name);
 }
 
@@ -52,15 +51,6 @@ absl::Status CheckDepartures(const v1::ExchangeRequest& request) {
   return absl::OkStatus();
 }
 
-std::vector<LayerPartitionCount> LayersOf(const Manifest& manifest) {
-  std::vector<LayerPartitionCount> layers;
-  for (size_t i = 0; i < manifest.layers().size(); ++i) {
-    layers.emplace_back(manifest.layers()[i].layer_id,
-                        manifest.partition_count(i));
-  }
-  return layers;
-}
-
 }  // namespace
 
 absl::Status AnswerExchange(const ServiceContext& service, bool ready,
@@ -71,7 +61,8 @@ absl::Status AnswerExchange(const ServiceContext& service, bool ready,
   ENGRAM_RETURN_IF_ERROR(CheckDepartures(request));
   ENGRAM_ASSIGN_OR_RETURN(
       const std::vector<PartitionRef> to_free,
-      FromLayerPartitions(request.to_free(), LayersOf(service.manifest)));
+      FromLayerPartitions(request.to_free(),
+                          service.manifest.PartitionCounts()));
   response.set_version(service.manifest.version());
   response.set_server_name(service.server_name);
   response.set_instance_id(service.instance_id);

@@ -1,7 +1,6 @@
 #include "table_server/service/fetch_stream.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"

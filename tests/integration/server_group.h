@@ -13,7 +13,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "core/model/checkpoint.h"
-#include "core/model/manifest.h"
 #include "engram_client/table_client.h"
 #include "table_server/server.h"
 #include "tests/testing/checkpoint_maker.h"
@@ -28,14 +27,9 @@ inline absl::Time Soon() { return absl::Now() + absl::Minutes(1); }
 inline absl::StatusOr<Checkpoint> WriteServedCheckpoint(
     const CheckpointMaker& maker, const TempDir& directory) {
   maker.Write(directory.path());
-  auto checkpoint = Checkpoint::Open(directory.path());
-  if (!checkpoint.ok()) return checkpoint;
-  const auto manifest =
-      BuildManifest(*checkpoint, {}, [](uint64_t, uint64_t) {});
+  const auto manifest = WriteManifest(directory.path());
   if (!manifest.ok()) return manifest.status();
-  const absl::Status saved = manifest->Save(directory.File(kManifestFileName));
-  if (!saved.ok()) return saved;
-  return checkpoint;
+  return Checkpoint::Open(directory.path());
 }
 
 // Table servers on unix sockets of a temporary directory.

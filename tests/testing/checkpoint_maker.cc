@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/model/checkpoint.h"
 #include "core/model/checkpoint_index.h"
 #include "core/model/layout.h"
 #include "core/model/number_formats.h"
@@ -149,6 +150,19 @@ void CheckpointMaker::Write(const std::string& dir) const {
     }
     ENGRAM_CHECK((*writer)->Finish().ok());
   }
+}
+
+absl::StatusOr<Manifest> WriteManifest(const std::string& dir,
+                                       const BuildManifestOptions& options) {
+  const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(dir);
+  if (!checkpoint.ok()) return checkpoint.status();
+  absl::StatusOr<Manifest> manifest =
+      BuildManifest(*checkpoint, options, [](uint64_t, uint64_t) {});
+  if (!manifest.ok()) return manifest;
+  const absl::Status saved =
+      manifest->Save(absl::StrCat(dir, "/", kManifestFileName));
+  if (!saved.ok()) return saved;
+  return manifest;
 }
 
 std::string SafetensorsBytes(absl::string_view header_json,

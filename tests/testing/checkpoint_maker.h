@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/model/config.h"
+#include "core/model/manifest.h"
 
 namespace engram::test {
 
@@ -47,6 +49,10 @@ class CheckpointMaker {
   std::vector<MadeTensor> tensors_;
   std::map<std::string, std::string> index_;
 };
+
+// Writes the manifest of the checkpoint that is there, as engramctl does.
+absl::StatusOr<Manifest> WriteManifest(
+    const std::string& dir, const BuildManifestOptions& options = {});
 
 // Bytes of a safetensors file with this header and data, sound or not.
 std::string SafetensorsBytes(absl::string_view header_json,

@@ -33,12 +33,7 @@ class TableServerTest : public ::testing::Test {
  protected:
   void MakeCheckpoint() {
     CheckpointMaker("tiny").Write(dir_.path());
-    const auto checkpoint = Checkpoint::Open(dir_.path());
-    ASSERT_THAT(checkpoint, IsOk());
-    const auto manifest =
-        BuildManifest(*checkpoint, {}, [](uint64_t, uint64_t) {});
-    ASSERT_THAT(manifest, IsOk());
-    ASSERT_THAT(manifest->Save(dir_.File(kManifestFileName)), IsOk());
+    ASSERT_THAT(test::WriteManifest(dir_.path()), IsOk());
   }
 
   TableServer::Options OptionsOf(const std::string& name) const {

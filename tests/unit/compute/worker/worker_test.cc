@@ -25,6 +25,7 @@
 #include "core/wire/error_detail.h"
 #include "engram/v1/table.grpc.pb.h"
 #include "engram_client/rpc/lane_stream.h"
+#include "tests/testing/checkpoint_maker.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/compute/worker/fakes.h"
 
@@ -193,11 +194,9 @@ class WorkerTest : public ::testing::Test {
                 .drain_grace = absl::ZeroDuration()};
   }
   void WriteManifest() {
-    const Checkpoint checkpoint = Checkpoint::Open(dir_.path()).value();
-    const Manifest manifest =
-        BuildManifest(checkpoint, {}, [](uint64_t, uint64_t) {}).value();
-    version_ = manifest.version();
-    ASSERT_TRUE(manifest.Save(dir_.File(kManifestFileName)).ok());
+    const absl::StatusOr<Manifest> manifest = test::WriteManifest(dir_.path());
+    ASSERT_TRUE(manifest.ok()) << manifest.status();
+    version_ = manifest->version();
   }
   // The checkpoint's table, in one partition a layer.
   v1::GetTableResponse MakeTable(const std::string& version) {

@@ -178,9 +178,9 @@ TEST(CheckpointReferenceTest, RowsAndVersionAreTheCheckpoints) {
   EXPECT_THAT(OpenCheckpointReference(dir.path()),
               IsError(StatusCode::kNotFound, HasSubstr(kManifestFileName)));
   const Checkpoint checkpoint = Checkpoint::Open(dir.path()).value();
-  const Manifest manifest =
-      BuildManifest(checkpoint, {}, [](uint64_t, uint64_t) {}).value();
-  ASSERT_THAT(manifest.Save(dir.File(kManifestFileName)), IsOk());
+  const absl::StatusOr<Manifest> written = test::WriteManifest(dir.path());
+  ASSERT_THAT(written, IsOk());
+  const Manifest& manifest = *written;
 
   const auto reference = OpenCheckpointReference(dir.path());
   ASSERT_THAT(reference, IsOk());

@@ -3,19 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 
-#include "absl/time/clock.h"
-#include "core/base/mutex.h"
 #include "engram_client/rpc/fake_table_server.h"
+#include "tests/unit/engram_client/rpc/connection_fixture.h"
 
 namespace engram {
 namespace {
 
 using ::testing::HasSubstr;
 
-class ServerConnectionTest : public ::testing::Test {
+class ServerConnectionTest : public ConnectionFixture {
  protected:
   static constexpr uint64_t kGeneration = 7;
 
@@ -26,35 +24,10 @@ class ServerConnectionTest : public ::testing::Test {
     transport_.reset();
   }
 
-  void Signal() {
-    MutexLock lock(&mutex_);
-    ++events_;
-    changed_.NotifyAll();
-  }
-
-  // Waits for a change of the routing or an answer after which it holds.
-  [[nodiscard]] bool Eventually(const std::function<bool()>& holds) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (true) {
-      uint64_t seen = 0;
-      {
-        MutexLock lock(&mutex_);
-        seen = events_;
-      }
-      if (holds()) return true;
-      MutexLock lock(&mutex_);
-      while (events_ == seen) {
-        if (!changed_.WaitUntil(&mutex_, deadline)) return false;
-      }
-    }
-  }
   bool Holds(size_t layer, uint32_t partition) {
     return !routing_.snapshot()->HoldersOf(layer, partition).ready.empty();
   }
 
-  Mutex mutex_;
-  CondVar changed_;
-  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;
   FakeTableServer server_{"a", {}};
   TimerQueue timers_;
   RoutingTable routing_{1, [this] { Signal(); }};

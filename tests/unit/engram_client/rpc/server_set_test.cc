@@ -4,14 +4,13 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 
-#include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "engram_client/rpc/fake_table_server.h"
 #include "engram_client/rpc/gather_queue.h"
+#include "tests/unit/engram_client/rpc/connection_fixture.h"
 
 namespace engram {
 namespace {
@@ -20,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
 // Servers a, b, ... at addresses of the same names, of which a set knows two.
-class ServerSetTest : public ::testing::Test {
+class ServerSetTest : public ConnectionFixture {
  protected:
   static constexpr size_t kMaxServers = 2;
 
@@ -28,28 +27,6 @@ class ServerSetTest : public ::testing::Test {
   ~ServerSetTest() override {
     set_.Stop();
     timers_.Stop();
-  }
-
-  void Signal() {
-    MutexLock lock(&mutex_);
-    ++events_;
-    changed_.NotifyAll();
-  }
-  // Looks at it again after each change of the routing and each answer.
-  [[nodiscard]] bool Eventually(const std::function<bool()>& holds) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (true) {
-      uint64_t seen = 0;
-      {
-        MutexLock lock(&mutex_);
-        seen = events_;
-      }
-      if (holds()) return true;
-      MutexLock lock(&mutex_);
-      while (events_ == seen) {
-        if (!changed_.WaitUntil(&mutex_, deadline)) return false;
-      }
-    }
   }
 
   FakeTableServer& MakeServer(const std::string& address,
@@ -79,9 +56,6 @@ class ServerSetTest : public ::testing::Test {
     return addresses;
   }
 
-  Mutex mutex_;
-  CondVar changed_;
-  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;
   int transports_made_ = 0;
   std::map<std::string, std::unique_ptr<FakeTableServer>> made_;
   TimerQueue timers_;

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "core/base/check.h"
 #include "tests/unit/engram_client/rpc/scripted_server.h"
 
 namespace engram {
@@ -43,7 +46,11 @@ TEST(TransportSlotsTest, CloseWaitsForThoseWhoUseIt) {
       closed = true;
     });
     // Nobody else gets it from then on.
-    while (slots.Get(0, 1)) std::this_thread::yield();
+    const absl::Time give_up = absl::Now() + absl::Seconds(60);
+    while (slots.Get(0, 1)) {
+      ENGRAM_CHECK(absl::Now() < give_up);
+      std::this_thread::yield();
+    }
     const TransportSlots::Use moved = std::move(second);
     EXPECT_FALSE(second);
     EXPECT_FALSE(closed);
@@ -55,12 +62,18 @@ TEST(TransportSlotsTest, CloseWaitsForThoseWhoUseIt) {
 TEST(TransportSlotsTest, NobodyUsesATransportThatIsGone) {
   TransportSlots slots(1);
   std::atomic<uint64_t> open{0};
+  std::atomic<uint64_t> gone{0};  // the last of those that are gone
+  std::atomic<int> used_when_gone{0};
   std::atomic<bool> stop{false};
   std::vector<std::thread> users;
   for (int t = 0; t < 3; ++t) {
     users.emplace_back([&] {
       while (!stop) {
-        if (const auto server = slots.Get(0, open)) server->WarmUp();
+        const uint64_t generation = open;
+        if (const auto server = slots.Get(0, generation)) {
+          server->WarmUp();
+          if (gone >= generation) ++used_when_gone;
+        }
         std::this_thread::yield();
       }
     });
@@ -71,9 +84,11 @@ TEST(TransportSlotsTest, NobodyUsesATransportThatIsGone) {
     open = generation;
     std::this_thread::yield();
     slots.Close(0);
+    gone = generation;
   }
   stop = true;
   for (std::thread& user : users) user.join();
+  EXPECT_EQ(used_when_gone, 0);
 }
 
 }  // namespace

@@ -30,13 +30,9 @@ class HostStoreTest : public ::testing::Test {
 
   void WriteManifest(bool allow_nan = false) {
     maker_.Write(dir_.path());
-    const auto checkpoint = Checkpoint::Open(dir_.path());
-    ASSERT_THAT(checkpoint, IsOk());
-    const auto manifest =
-        BuildManifest(*checkpoint, {.allow_nan = allow_nan, .thread_count = 1},
-                      [](uint64_t, uint64_t) {});
-    ASSERT_THAT(manifest, IsOk());
-    ASSERT_THAT(manifest->Save(dir_.File(kManifestFileName)), IsOk());
+    ASSERT_THAT(test::WriteManifest(
+                    dir_.path(), {.allow_nan = allow_nan, .thread_count = 1}),
+                IsOk());
   }
 
   void Open() {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/model/checkpoint.h"
+#include "core/model/manifest.h"
 #include "tests/testing/checkpoint_maker.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temp_dir.h"
@@ -19,19 +19,14 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-void WriteManifest(const TempDir& dir) {
+void WriteCheckpoint(const TempDir& dir) {
   CheckpointMaker("tiny").Write(dir.path());
-  const auto checkpoint = Checkpoint::Open(dir.path());
-  ASSERT_THAT(checkpoint, IsOk());
-  const auto manifest =
-      BuildManifest(*checkpoint, {}, [](uint64_t, uint64_t) {});
-  ASSERT_THAT(manifest, IsOk());
-  ASSERT_THAT(manifest->Save(dir.File(kManifestFileName)), IsOk());
+  ASSERT_THAT(test::WriteManifest(dir.path()), IsOk());
 }
 
 TEST(TableSourceTest, ACheckpointWithItsManifest) {
   const TempDir dir;
-  WriteManifest(dir);
+  WriteCheckpoint(dir);
   const auto source = OpenTableSource({.checkpoint_dir = dir.path()});
   ASSERT_THAT(source, IsOk());
   EXPECT_TRUE(source->checkpoint.has_value());
@@ -49,7 +44,7 @@ TEST(TableSourceTest, NoManifestNamesTheCommand) {
 
 TEST(TableSourceTest, ManifestOfAnotherCheckpoint) {
   const TempDir dir;
-  WriteManifest(dir);
+  WriteCheckpoint(dir);
   const TempDir other;
   CheckpointMaker("odd").Write(other.path());
   other.Write(kManifestFileName, test::ReadAll(dir.File(kManifestFileName)));
@@ -60,7 +55,7 @@ TEST(TableSourceTest, ManifestOfAnotherCheckpoint) {
 
 TEST(TableSourceTest, RowsOfPeersNeedTheManifestOnly) {
   const TempDir dir;
-  WriteManifest(dir);
+  WriteCheckpoint(dir);
   const auto source = OpenTableSource(
       {.source = "peers", .manifest_path = dir.File(kManifestFileName)});
   ASSERT_THAT(source, IsOk());

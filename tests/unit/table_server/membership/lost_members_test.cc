@@ -80,7 +80,6 @@ TEST_F(LostMembersTest, SelfIsNeverSilent) {
   Form("t0");
   EXPECT_FALSE(After(100 * kDeath));
   EXPECT_EQ(View(), "t0");
-  EXPECT_TRUE(tracker_->Heard("t0", kSecond, now_));
 }
 
 // A process that was stopped for long finds everybody silent at first.
@@ -92,13 +91,6 @@ TEST_F(LostMembersTest, NobodyDiesInASleepOfItsOwn) {
   HearAll();
   EXPECT_FALSE(After(kWindow));
   EXPECT_EQ(tracker_->waiting_for(), "");
-}
-
-TEST_F(LostMembersTest, HeardIsOfATime) {
-  Form("t0 t1");
-  EXPECT_TRUE(tracker_->Heard("t1", kSecond, now_ + kSecond));
-  EXPECT_FALSE(tracker_->Heard("t1", kSecond, now_ + 2 * kSecond));
-  EXPECT_FALSE(tracker_->Heard("t9", absl::Hours(9), now_));
 }
 
 // Departures

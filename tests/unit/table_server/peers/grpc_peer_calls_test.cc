@@ -69,6 +69,15 @@ class GrpcPeerCallsTest : public ::testing::Test {
   GrpcPeerCallsTest() { calls_.Start(self_.server->loops()); }
   ~GrpcPeerCallsTest() override { calls_.Stop(); }
 
+  // At the peer.
+  void AwaitNoFetches() {
+    const absl::Time give_up = Soon();
+    while (peer_.fetches() > 0) {
+      ASSERT_LT(absl::Now(), give_up);
+      std::this_thread::yield();
+    }
+  }
+
   // An exchange and its answer.
   struct Pending {
     Notification done;
@@ -195,7 +204,7 @@ TEST_F(GrpcPeerCallsTest, TheSinksErrorEndsAFetch) {
       });
   EXPECT_THAT(status, IsError(absl::StatusCode::kAborted, "enough"));
   EXPECT_EQ(pieces, 1);
-  while (peer_.fetches() > 0) std::this_thread::yield();
+  AwaitNoFetches();
 }
 
 TEST_F(GrpcPeerCallsTest, AStalledFetchIsGivenUp) {
@@ -204,7 +213,7 @@ TEST_F(GrpcPeerCallsTest, AStalledFetchIsGivenUp) {
   EXPECT_THAT(Fetch(peer_.address(), fetch),
               IsError(absl::StatusCode::kDeadlineExceeded,
                       AllOf(HasSubstr("no rows"), HasSubstr(peer_.address()))));
-  while (peer_.fetches() > 0) std::this_thread::yield();
+  AwaitNoFetches();
 }
 
 TEST_F(GrpcPeerCallsTest, EmptyPiecesAreNoProgress) {

@@ -12,9 +12,9 @@ namespace engram {
 namespace {
 
 using test::Members;
+using test::Names;
 using test::SmallManifest;
 using Advice = ExitCheck::Advice;
-using Names = std::vector<std::string>;
 
 constexpr absl::Duration kSilentAfter = absl::Seconds(4);
 constexpr absl::Duration kPatience = absl::Seconds(5);

@@ -17,8 +17,6 @@
 
 namespace engram::test {
 
-inline constexpr uint64_t kAll = 15;  // partitions of the table
-using Names = std::vector<std::string>;
 using Refs = std::vector<PartitionRef>;
 
 inline std::shared_ptr<const ClusterView> ViewOf(const std::string& self,
@@ -61,6 +59,16 @@ class HandOverTest : public ::testing::Test {
   HandOver::Actions Advance(absl::Duration by = absl::ZeroDuration()) {
     now_ += by;
     return hand_over_.Advance(now_);
+  }
+  // "a" held all, and has withdrawn what "b", which came, owns. All of that.
+  Refs HandOverToB() {
+    HoldAllThen({"a", "b"});
+    const Refs moved = OwnedBy("b", {"a", "b"});
+    AcknowledgeAll();
+    Advance(options_.announce_linger);
+    AcknowledgeAll();
+    EXPECT_EQ(Advance().withdraw, moved);
+    return moved;
   }
   // What nobody but `name` owns in the view of these.
   static Refs OwnedBy(const std::string& name, const Names& names) {

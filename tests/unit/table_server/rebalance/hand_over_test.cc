@@ -160,12 +160,7 @@ TEST_F(HandOverTest, ANewViewStopsTheHandOver) {
 }
 
 TEST_F(HandOverTest, WithdrawnAndOwnedAgain) {
-  HoldAllThen({"a", "b"});
-  const Refs moved = OwnedBy("b", {"a", "b"});
-  AcknowledgeAll();
-  Advance(options_.announce_linger);
-  AcknowledgeAll();
-  ASSERT_EQ(Advance().withdraw, moved);
+  const Refs moved = HandOverToB();
   SetView({"a"});
   const std::string digest = hand_over_.view()->digest();
   EXPECT_EQ(hand_over_.TakeLoad(now_), std::nullopt);  // no copy
@@ -180,12 +175,7 @@ TEST_F(HandOverTest, WithdrawnAndOwnedAgain) {
 }
 
 TEST_F(HandOverTest, WithdrawnStaysWithdrawnInAViewThatDoesNotOwnIt) {
-  HoldAllThen({"a", "b"});
-  const Refs moved = OwnedBy("b", {"a", "b"});
-  AcknowledgeAll();
-  Advance(options_.announce_linger);
-  AcknowledgeAll();
-  ASSERT_EQ(Advance().withdraw, moved);
+  const Refs moved = HandOverToB();
   SetView({"a"});
   SetView({"a", "b"});
   ExpectNothing(Advance());

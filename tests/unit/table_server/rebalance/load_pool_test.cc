@@ -16,10 +16,9 @@ namespace {
 using test::Eventually;
 using test::FakeStore;
 using test::Gate;
+using test::kAll;
 using test::kPartitionBytes;
 using test::SmallManifest;
-
-constexpr size_t kAll = 15;  // partitions of the table
 
 // A pool whose loads end in the hand-over at once.
 class LoadPoolTest : public ::testing::Test {

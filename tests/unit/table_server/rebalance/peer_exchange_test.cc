@@ -17,12 +17,12 @@ namespace {
 
 using test::IsError;
 using test::IsOk;
+using test::Names;
 using test::SmallManifest;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Pace = PeerExchange::Pace;
-using Names = std::vector<std::string>;
 
 constexpr absl::Duration kInterval = absl::Seconds(1);
 constexpr absl::Duration kBusy = absl::Milliseconds(200);

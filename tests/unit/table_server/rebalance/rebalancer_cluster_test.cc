@@ -15,17 +15,8 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/table_server/rebalance/rebalance_node.h"
 
-namespace engram {
+namespace engram::test {
 namespace {
-
-using test::AnnouncedIn;
-using test::Eventually;
-using test::IsOk;
-using test::Node;
-using test::QuickOptions;
-using test::SmallManifest;
-using test::Soon;
-using Names = std::vector<std::string>;
 
 // Rebalancers that call each other directly. Whenever one withdraws a
 // partition, another has to announce it.
@@ -137,10 +128,10 @@ class Cluster {
 // Copies that `members` need and `before` did not have.
 size_t Moves(const Names& before, const Names& members, uint32_t replicas) {
   const auto owned = [&](const std::string& name, const Names& names) {
-    return test::ToSet(
-        ClusterView::Create(SmallManifest(), {.self = name,
-                                              .members = test::Members(names),
-                                              .replicas = replicas})
+    return ToSet(
+        ClusterView::Create(
+            SmallManifest(),
+            {.self = name, .members = Members(names), .replicas = replicas})
             .value()
             ->owned());
   };
@@ -255,4 +246,4 @@ INSTANTIATE_TEST_SUITE_P(Replicas, RebalancerClusterTest,
                          ::testing::Values(1, 2));
 
 }  // namespace
-}  // namespace engram
+}  // namespace engram::test

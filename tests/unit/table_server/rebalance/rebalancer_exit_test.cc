@@ -10,16 +10,8 @@
 #include "tests/unit/table_server/rebalance/rebalance_node.h"
 #include "tests/unit/table_server/rebalance/scripted_peer.h"
 
-namespace engram {
+namespace engram::test {
 namespace {
-
-using test::Eventually;
-using test::IsOk;
-using test::Node;
-using test::QuickOptions;
-using test::ScriptedPeer;
-using test::Soon;
-using Names = std::vector<std::string>;
 
 // Server "a", ready, of members "a" and "b".
 class RebalancerExitTest : public ::testing::Test {
@@ -128,7 +120,7 @@ TEST_F(RebalancerExitTest, RelyingOnItEndsAtOnce) {
   request.set_server_name("b");
   request.set_view_digest(node_->rebalancer().view()->digest());
   *request.mutable_to_free() =
-      ToLayerPartitions(All(), test::LayersOf(test::SmallManifest()));
+      ToLayerPartitions(All(), LayersOf(SmallManifest()));
   EXPECT_GT(node_->Answer(request)->acknowledged_size(), 0);
   b_.Change([](ScriptedPeer::Script& script) { script.draining = true; });
   EXPECT_FALSE(HandOverAll());
@@ -136,4 +128,4 @@ TEST_F(RebalancerExitTest, RelyingOnItEndsAtOnce) {
 }
 
 }  // namespace
-}  // namespace engram
+}  // namespace engram::test

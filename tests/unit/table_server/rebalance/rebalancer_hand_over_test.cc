@@ -11,31 +11,20 @@
 #include "tests/unit/table_server/rebalance/rebalance_node.h"
 #include "tests/unit/table_server/rebalance/scripted_peer.h"
 
-namespace engram {
+namespace engram::test {
 namespace {
 
-using test::AnnouncedIn;
-using test::Eventually;
-using test::IsOk;
-using test::Node;
-using test::QuickOptions;
-using test::ScriptedPeer;
-using test::SmallManifest;
-using test::Soon;
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using Names = std::vector<std::string>;
 using Refs = std::set<PartitionRef>;
 
-constexpr size_t kAll = 15;  // partitions of the table
 constexpr absl::Duration kLinger = absl::Hours(1);
 
 Refs OwnedBy(const std::string& name, const Names& members) {
-  return test::ToSet(
-      ClusterView::Create(SmallManifest(),
-                          {.self = name, .members = test::Members(members)})
-          .value()
-          ->owned());
+  return ToSet(ClusterView::Create(SmallManifest(),
+                                   {.self = name, .members = Members(members)})
+                   .value()
+                   ->owned());
 }
 
 // Server "a", which holds all and then sees "b" come; time stands still.
@@ -198,4 +187,4 @@ TEST_F(RebalancerHandOverTest, OneThatLeavesIsNoMemberAtOnce) {
 }
 
 }  // namespace
-}  // namespace engram
+}  // namespace engram::test

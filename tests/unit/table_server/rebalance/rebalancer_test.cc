@@ -15,24 +15,10 @@
 #include "tests/unit/table_server/rebalance/rebalance_node.h"
 #include "tests/unit/table_server/rebalance/scripted_peer.h"
 
-namespace engram {
+namespace engram::test {
 namespace {
 
-using test::AnnouncedIn;
-using test::Eventually;
-using test::FakeStore;
-using test::Gate;
-using test::IsError;
-using test::IsOk;
-using test::Node;
-using test::QuickOptions;
-using test::ScriptedPeer;
-using test::SmallManifest;
-using test::Soon;
 using ::testing::HasSubstr;
-using Names = std::vector<std::string>;
-
-constexpr size_t kAll = 15;  // partitions of the table
 
 // Server "a"; the others are scripts.
 class RebalancerTest : public ::testing::Test {
@@ -266,22 +252,22 @@ TEST_F(RebalancerTest, StateAndMetrics) {
   const size_t owned = node_->Owned().size();
   EXPECT_EQ(state.moves().owned(), owned);
   EXPECT_EQ(state.moves().to_load(), 0U);
-  EXPECT_EQ(state.moves().memory_bytes(), owned * test::kPartitionBytes);
-  EXPECT_EQ(state.moves().loaded_bytes(), owned * test::kPartitionBytes);
+  EXPECT_EQ(state.moves().memory_bytes(), owned * kPartitionBytes);
+  EXPECT_EQ(state.moves().loaded_bytes(), owned * kPartitionBytes);
   std::map<std::string, double> gauges;
   for (const auto& family : node_->registry().Collect()) {
     gauges[family.name] = family.metric.front().gauge.value;
   }
   EXPECT_EQ(gauges["engram_table_members"], 3);
   EXPECT_EQ(gauges["engram_table_members_heard"], 2);
-  EXPECT_EQ(gauges["engram_table_read_bytes"], owned * test::kPartitionBytes);
+  EXPECT_EQ(gauges["engram_table_read_bytes"], owned * kPartitionBytes);
 }
 
 TEST_F(RebalancerTest, AddressesAreThoseOfNow) {
   StartAndGo({"a", "b"});
   ASSERT_TRUE(BecomesReady());
   b_.ListenIn(peers_, "elsewhere:2");
-  std::vector<Member> moved = test::Members({"a", "b"});
+  std::vector<Member> moved = Members({"a", "b"});
   moved.back().address = "elsewhere:2";
   node_->source().Set(moved);
   EXPECT_TRUE(Eventually([&] { return IsHeard("b"); }));
@@ -324,4 +310,4 @@ TEST_F(RebalancerTest, ALaterInstanceThatLeftKeepsItOutAndItSaysSo) {
 }
 
 }  // namespace
-}  // namespace engram
+}  // namespace engram::test

@@ -1,6 +1,7 @@
 #ifndef ENGRAM_TESTS_UNIT_TABLE_SERVER_REBALANCE_TEST_MANIFEST_H_
 #define ENGRAM_TESTS_UNIT_TABLE_SERVER_REBALANCE_TEST_MANIFEST_H_
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "core/model/row_format.h"
 
 namespace engram::test {
+
+using Names = std::vector<std::string>;
 
 // A synthetic table of a preset's layers.
 inline Manifest MakeManifest(const std::string& preset,
@@ -39,13 +42,15 @@ inline const Manifest& SmallManifest() {
   return *manifest;
 }
 
+inline constexpr size_t kAll = 15;  // partitions of SmallManifest
+
 // Layers 1 and 14, of 5860 partitions each.
 inline const Manifest& FullManifest() {
   static const auto* manifest = new Manifest(MakeManifest("v41", 65536));
   return *manifest;
 }
 
-inline std::vector<Member> Members(const std::vector<std::string>& names) {
+inline std::vector<Member> Members(const Names& names) {
   std::vector<Member> members;
   for (const std::string& name : names) {
     members.push_back({.name = name, .address = name + ":1"});

@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/table_server/service/service_fixture.h"
 
@@ -203,7 +204,9 @@ TEST_F(FetchStreamTest, APeerThatTakesNothingIsLeft) {
   const auto fetch = Open(request);
   v1::FetchPartitionResponse message;
   ASSERT_TRUE(fetch->reader->Read(&message));
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
   while (!service.Idle()) {
+    ASSERT_LT(absl::Now(), give_up);
     clock_.Advance(absl::Minutes(2));
     std::this_thread::yield();
   }
@@ -219,7 +222,11 @@ TEST_F(FetchStreamTest, ACancelledFetchLeavesItsPlace) {
   std::string rows;
   EXPECT_EQ(ReadAll(*first, rows).code(), absl::StatusCode::kCancelled);
   gated_tier_.Open();
-  while (!service_->Idle()) std::this_thread::yield();
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  while (!service_->Idle()) {
+    ASSERT_LT(absl::Now(), give_up);
+    std::this_thread::yield();
+  }
   EXPECT_THAT(Fetch(Request(0, 1)), IsOk());
 }
 

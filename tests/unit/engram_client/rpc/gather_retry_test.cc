@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/wire/error_detail.h"
+#include "engram_client/routing/health_policy.h"
+#include "tests/unit/engram_client/gather_buffers.h"
+#include "tests/unit/engram_client/rpc/gather_operation_fixture.h"
+
+namespace engram {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(GatherOperationTest, ACorruptReplyIsAskedForElsewhere) {
+  Announce(0, {0});
+  Announce(1, {0});
+  LoadServer(1);
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  const auto corrupt = servers_[0].Await(0);
+  corrupt->WriteRubbish();
+  corrupt->End(absl::DataLossError("CRC32C"));
+  servers_[1].Await(0)->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_TRUE(buffers.Right());
+  EXPECT_EQ(stats().corrupt_replies, 1u);
+}
+
+TEST_F(GatherOperationTest, WhereNobodyElseHasTheRowsAFaultStays) {
+  Announce(0, {0});
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  for (size_t i = 0; i < kMaxFaults; ++i) {
+    EXPECT_FALSE(gather->ended());
+    servers_[0].Await(i)->End(absl::DataLossError("CRC32C"));
+  }
+  const absl::Status status = gather->Wait();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("table t, layer 1 partition 0 from server a at x:0"));
+  EXPECT_EQ(stats().retries, kMaxFaults - 1);
+}
+
+TEST_F(GatherOperationTest, ADeadlineThatPassesTooEarlyIsAFault) {
+  Announce(0, {0});
+  Announce(1, {0});
+  LoadServer(1);
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  servers_[0].Await(0)->End(absl::DeadlineExceededError("says the server"));
+  servers_[1].Await(0)->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_EQ(Ended(CallOutcome::kTimedOut), 1);
+}
+
+// Of all gathers, not only of those that it refused.
+TEST_F(GatherOperationTest,
+       AServerThatIsOverloadedIsLeftAloneForAsLongAsItSays) {
+  Announce(0, {0});
+  Announce(1, {0});
+  LoadServer(1);
+  HealthPolicy policy(&environment_.monitor->health(), &policy_);
+  environment_.policy = &policy;
+  GatherBuffers refused({3});
+  const auto first = Start(refused);
+  servers_[0].Await(0)->End(WithRetryAfter(
+      MakeError(ErrorReason::kOverloaded, "full"), absl::Seconds(30)));
+  servers_[1].Await(0)->Answer();
+  EXPECT_TRUE(first->Wait().ok());
+  GatherBuffers meanwhile({4});
+  const auto second = Start(meanwhile);
+  servers_[1].Await(1)->Answer();
+  EXPECT_TRUE(second->Wait().ok());
+  EXPECT_EQ(servers_[0].calls(), 1u);
+}
+
+TEST_F(GatherOperationTest, WithoutTokensRetriesWaitButCome) {
+  Announce(0, {0});
+  Announce(1, {0});
+  LoadServer(1);
+  Watch({.budget = {.share = 0, .burst = 0}});
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  const absl::Time failed = absl::Now();
+  servers_[0].Await(0)->End(absl::UnavailableError("reset"));
+  const auto retry = servers_[1].Await(0);
+  EXPECT_GE(absl::Now(), failed + absl::Milliseconds(5));
+  retry->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_EQ(stats().held_retries, 1u);
+  EXPECT_EQ(stats().retries, 1u);
+}
+
+}  // namespace
+}  // namespace engram
