@@ -14,7 +14,6 @@ void Count(const ServerProbe& server, Holders& holders) {
   for (const ServerProbe::Layer& layer : server.layers) {
     std::vector<uint32_t>& counts = holders[layer.layer_id];
     counts.resize(std::max(counts.size(), layer.held.size()));
-    if (server.draining) continue;
     for (size_t p = 0; p < layer.held.size(); ++p) {
       if (layer.held[p]) ++counts[p];
     }

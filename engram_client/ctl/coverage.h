@@ -23,8 +23,8 @@ struct TableCoverage {
 };
 
 // Coverage of each table version among the servers that answered, in order of
-// first appearance. A draining server refuses gathers and one server under
-// two addresses is one holder.
+// first appearance. A draining server answers nearly to its end, and one server
+// under two addresses is one holder.
 std::vector<TableCoverage> CoverageOf(absl::Span<const ServerProbe> servers);
 
 }  // namespace engram::ctl

@@ -55,6 +55,8 @@ class MemberTracker {
   // one heard last.
   void HeardFrom(absl::string_view name, uint64_t instance_id, bool has_view,
                  absl::Time now);
+  // A server that may not be named yet has a view: the cluster was formed.
+  void ClusterIsFormed() { peer_has_view_ = true; }
   // What others know about departures. At most kMaxDepartures are kept, the
   // latest.
   void MergeDepartures(absl::Span<const MemberDeparture> departures);

@@ -32,6 +32,7 @@ absl::Status ExchangeAnswers::Exchange(const v1::ExchangeRequest& request,
     MutexLock lock(&mutex_);
     state = state_;
     exiting = exiting_;
+    peer_has_view_ = peer_has_view_ || !request.view_digest().empty();
   }
   response.MergeFrom(*state);
   if (exiting) {
@@ -91,6 +92,11 @@ std::vector<MemberDeparture> ExchangeAnswers::TakeDepartures() {
 bool ExchangeAnswers::leave_asked() const {
   MutexLock lock(&mutex_);
   return leave_asked_;
+}
+
+bool ExchangeAnswers::peer_has_view() const {
+  MutexLock lock(&mutex_);
+  return peer_has_view_;
 }
 
 }  // namespace engram

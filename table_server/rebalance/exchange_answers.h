@@ -38,6 +38,8 @@ class ExchangeAnswers final : public ClusterCalls {
   // What was told since the last call and is not in what is published.
   std::vector<MemberDeparture> TakeDepartures();
   bool leave_asked() const;
+  // Whether one who asked has a view.
+  bool peer_has_view() const;
 
  private:
   // Of `told`, what is not in `state`, for TakeDepartures.
@@ -52,6 +54,7 @@ class ExchangeAnswers final : public ClusterCalls {
   std::vector<MemberDeparture> departures_ ABSL_GUARDED_BY(mutex_);
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
   bool leave_asked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool peer_has_view_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace engram

@@ -166,6 +166,30 @@ void HandOver::Acknowledged(absl::string_view peer, uint64_t epoch,
   }
 }
 
+void HandOver::PeerRestarted(absl::string_view peer) {
+  MutexLock lock(&mutex_);
+  if (view_ == nullptr) return;
+  const uint32_t member = MemberIndex(*view_, peer);
+  const auto is_owner = [&](size_t number) {
+    const PartitionIndex::Place place = index_.At(number);
+    return Contains(view_->Owners(place.layer_index, place.ref.partition),
+                    member);
+  };
+  for (auto& [number, done] : acknowledged_) std::erase(done, member);
+  for (auto next = lingering_.begin(); next != lingering_.end();) {
+    const auto at = next++;
+    const size_t number = at->first;
+    if (!IsAnnounced(slots_[number]) || !is_owner(number)) continue;
+    lingering_.erase(at);
+    AskAnew(number);
+  }
+}
+
+void HandOver::AskAnew(size_t number) {
+  acknowledged_.erase(number);
+  SetState(number, kHeld);
+}
+
 void HandOver::TakenOver(size_t number, absl::Time now) {
   acknowledged_.erase(number);
   if (slots_[number].state == kConfirming) {
@@ -253,6 +277,18 @@ std::vector<PartitionRef> HandOver::HeldPartitions() const {
     if (IsAnnounced(slots_[i])) held.push_back(index_.At(i).ref);
   }
   return held;
+}
+
+std::vector<PartitionRef> HandOver::PartitionsToLoad() const {
+  std::vector<PartitionRef> to_load;
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const State state = slots_[i].state;
+    const bool here =
+        state != kAbsent && state != kLoading && state != kFreeing;
+    if (slots_[i].owned && !here) to_load.push_back(index_.At(i).ref);
+  }
+  return to_load;
 }
 
 }  // namespace engram

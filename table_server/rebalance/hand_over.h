@@ -51,6 +51,8 @@ namespace engram {
 //
 // A crash in the linger takes nothing either: after it all owners are asked
 // again, and acknowledge within a short time, before the partition is given up.
+// If one of them is known to have been started again, all begins anew with the
+// first acknowledgement: clients are to have the whole linger to hear of it.
 //
 // With no owners at all (no members, or a layer that is not placed) nothing is
 // given up.
@@ -117,6 +119,10 @@ class HandOver {
   // `partitions`: of the Ask of that peer and epoch; others are ignored.
   void Acknowledged(absl::string_view peer, uint64_t epoch,
                     absl::Span<const PartitionRef> partitions, absl::Time now);
+  // The process of `peer` is another than before: what it holds, it has brought
+  // back since, and clients may not know of it yet. What it is an owner of and
+  // was about to be given up is asked about and lingers anew.
+  void PeerRestarted(absl::string_view peer);
   // Of `partitions`, those that a peer of the same digest may rely on.
   std::vector<PartitionRef> Acknowledge(
       absl::string_view digest,
@@ -130,6 +136,8 @@ class HandOver {
   Counts counts() const;
   // Held and announced.
   std::vector<PartitionRef> HeldPartitions() const;
+  // Owned and not there yet: those of Counts::to_load.
+  std::vector<PartitionRef> PartitionsToLoad() const;
 
  private:
   enum State : uint8_t {
@@ -160,6 +168,8 @@ class HandOver {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Set(number, state, slots_[number].owned);
   }
+  // Announced as before, the owners have yet to acknowledge.
+  void AskAnew(size_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // All owners have acknowledged.
   void TakenOver(size_t number, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

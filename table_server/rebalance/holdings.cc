@@ -68,4 +68,19 @@ std::vector<std::string> Holdings::HoldersOf(const PartitionRef& ref,
   return holders.empty() ? draining : holders;
 }
 
+bool Holdings::AnyHeldByNone(absl::Span<const PartitionRef> refs,
+                             absl::Time since) const {
+  MutexLock lock(&mutex_);
+  std::vector<const Peer*> heard;
+  for (const auto& [name, peer] : peers_) {
+    if (peer.heard >= since) heard.push_back(&peer);
+  }
+  return std::any_of(refs.begin(), refs.end(), [&](const PartitionRef& ref) {
+    const std::optional<size_t> number = index_.Find(ref);
+    return number.has_value() &&
+           std::none_of(heard.begin(), heard.end(),
+                        [&](const Peer* peer) { return peer->holds[*number]; });
+  });
+}
+
 }  // namespace engram

@@ -48,6 +48,10 @@ class Holdings {
   std::vector<std::string> HoldersOf(const PartitionRef& ref,
                                      absl::Time since) const;
 
+  // Whether one of `refs` is held by no peer heard since `since`.
+  bool AnyHeldByNone(absl::Span<const PartitionRef> refs,
+                     absl::Time since) const;
+
  private:
   struct Peer {
     bool ready = false;

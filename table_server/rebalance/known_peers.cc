@@ -27,14 +27,18 @@ void KnownPeers::Retain(absl::Span<const Member> peers) {
   for (const std::string& name : gone) holdings_.Remove(name);
 }
 
-void KnownPeers::Heard(const std::string& name,
+bool KnownPeers::Heard(const std::string& name,
                        const v1::ExchangeResponse& response,
                        std::vector<PartitionRef> held, absl::Time asked) {
+  bool restarted = false;
   {
     MutexLock lock(&mutex_);
     const auto found = peers_.find(name);
-    if (found == peers_.end()) return;
+    if (found == peers_.end()) return false;
     Peer& peer = found->second;
+    const uint64_t known = peer.instance_id;
+    peer.instance_id = std::max(known, response.instance_id());
+    restarted = known != 0 && peer.instance_id > known;
     peer.view_digest = response.view_digest();
     peer.goes = response.leaving() || response.draining();
     peer.failing = false;
@@ -45,6 +49,7 @@ void KnownPeers::Heard(const std::string& name,
                        .view_digest = response.view_digest(),
                        .heard = asked,
                        .held = std::move(held)});
+  return restarted;
 }
 
 bool KnownPeers::Failed(absl::string_view name) {

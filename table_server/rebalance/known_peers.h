@@ -29,8 +29,10 @@ class KnownPeers {
 
   // These are the peers, by name. Others are forgotten.
   void Retain(absl::Span<const Member> peers);
-  // `held`: of response.held(). Ignored when none of the peers has this name.
-  void Heard(const std::string& name, const v1::ExchangeResponse& response,
+  // `held`: of response.held(). True: it is a later process than the one
+  // that was heard before. Ignored, and false, when none of the peers has this
+  // name.
+  bool Heard(const std::string& name, const v1::ExchangeResponse& response,
              std::vector<PartitionRef> held, absl::Time asked);
   // A call of it failed. True: the one before, if any, did not.
   bool Failed(absl::string_view name);
@@ -57,6 +59,10 @@ class KnownPeers {
                                      absl::Time since) const {
     return holdings_.OnlyHere(held, view, since);
   }
+  bool AnyHeldByNone(absl::Span<const PartitionRef> refs,
+                     absl::Time since) const {
+    return holdings_.AnyHeldByNone(refs, since);
+  }
   std::vector<PartitionHolder> HoldersOf(const PartitionRef& ref,
                                          absl::Time since) const;
 
@@ -64,7 +70,8 @@ class KnownPeers {
   struct Peer {
     std::string address;
     std::string view_digest;
-    bool goes = false;  // for good, or its process ends
+    uint64_t instance_id = 0;  // 0: not heard yet
+    bool goes = false;         // for good, or its process ends
     bool failing = false;
     absl::Time asked = absl::InfinitePast();
   };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/thread_priority.h"
+
 namespace engram {
 namespace {
 
@@ -46,9 +48,10 @@ void LoadPool::Wake() {
   changed_.NotifyAll();
 }
 
-void LoadPool::Pace() {
+void LoadPool::SetPaced(bool paced) {
   MutexLock lock(&mutex_);
-  paced_ = true;
+  if (std::exchange(paced_, paced) == paced) return;
+  ++wakes_;
   changed_.NotifyAll();
 }
 
@@ -68,6 +71,7 @@ bool LoadPool::MayLoad(size_t thread_index) {
 }
 
 void LoadPool::Run(size_t thread_index) {
+  LowerThreadPriority();
   uint64_t seen = 0;
   do {
     seen = wakes();
@@ -78,7 +82,7 @@ void LoadPool::Run(size_t thread_index) {
       if (!status.ok() && stopping()) return;
       on_end_(*ref, status);
     }
-  } while (WaitForWork(thread_index, seen));
+  } while (WaitForWork(seen));
 }
 
 absl::Status LoadPool::LoadOne(const PartitionRef& ref) {
@@ -92,7 +96,7 @@ absl::Status LoadPool::Account(size_t bytes, absl::Time& began) {
   const absl::Time now = options_.clock->Now();
   const absl::Time until =
       paced_ ? now + pacer_.After(bytes, now - began) : now;
-  while (!stopping_ && options_.clock->Now() < until) {
+  while (!stopping_ && paced_ && options_.clock->Now() < until) {
     changed_.WaitFor(&mutex_, until - options_.clock->Now());
   }
   began = options_.clock->Now();
@@ -100,10 +104,10 @@ absl::Status LoadPool::Account(size_t bytes, absl::Time& began) {
   return absl::CancelledError("loading was stopped");
 }
 
-bool LoadPool::WaitForWork(size_t thread_index, uint64_t seen) {
+bool LoadPool::WaitForWork(uint64_t seen) {
   MutexLock lock(&mutex_);
   if (!stopping_ && wakes_ == seen) changed_.WaitFor(&mutex_, kLookAgain);
-  return !stopping_ && (!paced_ || thread_index < paced_count_);
+  return !stopping_;
 }
 
 }  // namespace engram

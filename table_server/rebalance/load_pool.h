@@ -18,9 +18,9 @@
 
 namespace engram {
 
-// Threads that load what the hand-over says is to be loaded. Until `Pace` as
-// fast as they can: nothing is served yet. Then fewer, and no faster than the
-// pacer allows, so that gathers do not suffer.
+// Threads that load what the hand-over says is to be loaded: as fast as they
+// can, or paced, then fewer of them and no faster than the pacer allows. Always
+// with what serving leaves of the processors.
 //
 // Thread safety: all methods may be called concurrently.
 class LoadPool {
@@ -44,8 +44,8 @@ class LoadPool {
   LoadPool(const LoadPool&) = delete;
   LoadPool& operator=(const LoadPool&) = delete;
 
-  void Wake();  // there may be something to load
-  void Pace();
+  void Wake();                // there may be something to load
+  void SetPaced(bool paced);  // it is not at first
 
   // Since the start, of loads that failed too.
   uint64_t loaded_bytes() const {
@@ -61,16 +61,16 @@ class LoadPool {
   uint64_t wakes();
   bool stopping();
   bool MayLoad(size_t thread_index);
-  // Until there was another wake than `seen`, or some time passed. False: there
-  // is nothing more for this thread.
-  bool WaitForWork(size_t thread_index, uint64_t seen);
+  // Until there was another wake than `seen`, or some time passed. False: the
+  // pool ends.
+  bool WaitForWork(uint64_t seen);
 
   HandOver& hand_over_;
   PartitionStore& store_;
   const Options options_;
   const OnEnd on_end_;
-  const size_t thread_count_;  // that load before Pace
-  const size_t paced_count_;   // and after it
+  const size_t thread_count_;  // that load unless paced
+  const size_t paced_count_;   // and when
   Pacer pacer_;
   std::atomic<uint64_t> loaded_bytes_{0};
   Mutex mutex_;

@@ -122,6 +122,7 @@ class Rebalancer {
   absl::Status AdoptView(absl::Time now);
   void RefuseView(const absl::Status& status, bool changed, absl::Time now);
 
+  void PaceLoads(absl::Time now);
   void OnLoadEnd(const PartitionRef& ref, const absl::Status& status);
   void TakeEndedLoads(absl::Time now);
   void TakeLoaded(const PartitionRef& ref);

@@ -34,6 +34,7 @@ void Rebalancer::TakeWhatWasTold(absl::Time now) {
     TakeAnswer(answer, now);
   }
   tracker_.MergeDepartures(answers_.TakeDepartures());
+  if (answers_.peer_has_view()) tracker_.ClusterIsFormed();
   if (leave && !leaving_) {
     leaving_ = true;
     spdlog::info("leaving the cluster for good: others take over");
@@ -69,7 +70,9 @@ void Rebalancer::TakeAnswer(const PeerExchange::Answer& answer,
   tracker_.HeardFrom(answer.peer, response.instance_id(),
                      !response.view_digest().empty(), now);
   tracker_.MergeDepartures(FromDepartureList(response.departures()));
-  known_.Heard(answer.peer, response, *std::move(held), answer.asked);
+  if (known_.Heard(answer.peer, response, *std::move(held), answer.asked)) {
+    hand_over_.PeerRestarted(answer.peer);
+  }
   hand_over_.Acknowledged(answer.peer, answer.epoch, *acknowledged, now);
 }
 

@@ -17,6 +17,13 @@ constexpr absl::Duration kTellFailures = absl::Seconds(1);
 
 }  // namespace
 
+// Rows that nobody else has are waited for: callers fail, or the cluster is not
+// there yet. A further copy must not cost those who are served by the others.
+void Rebalancer::PaceLoads(absl::Time now) {
+  pool_->SetPaced(
+      !known_.AnyHeldByNone(hand_over_.PartitionsToLoad(), HeardSince(now)));
+}
+
 void Rebalancer::OnLoadEnd(const PartitionRef& ref,
                            const absl::Status& status) {
   MutexLock lock(&mutex_);
@@ -115,7 +122,6 @@ void Rebalancer::FollowFirstLoad(absl::Time now) {
                           first_load_bytes_);
   }
   if (!IsMemberOf(*view) || hand_over_.counts().to_load > 0) return;
-  pool_->Pace();
   if (first_load_->ready) first_load_->ready(now - first_view_);
   first_load_.reset();
   MutexLock lock(&mutex_);

@@ -27,8 +27,8 @@ TEST(CoverageTest, CountsHolders) {
   EXPECT_THAT(tables[0].layers[1].partitions_held_by, ElementsAre(1, 2, 1));
 }
 
-TEST(CoverageTest, WhoRefusesGathersHoldsNothing) {
-  ServerProbe draining = Server("a", 1, {true, true});
+TEST(CoverageTest, CountsWhoAnswersAndEachServerOnce) {
+  ServerProbe draining = Server("a", 1, {true, false});
   draining.draining = true;
   ServerProbe gone = Server("b", 2, {true, true});
   gone.error = "refused";
@@ -37,7 +37,7 @@ TEST(CoverageTest, WhoRefusesGathersHoldsNothing) {
   const std::vector<TableCoverage> tables =
       CoverageOf({draining, gone, Server("c", 3, {true, false}), twin});
   ASSERT_THAT(tables, SizeIs(1));
-  EXPECT_THAT(tables[0].layers[0].partitions_held_by, ElementsAre(1, 1));
+  EXPECT_THAT(tables[0].layers[0].partitions_held_by, ElementsAre(1, 0, 1));
 }
 
 TEST(StatusReportTest, AllIsWell) {

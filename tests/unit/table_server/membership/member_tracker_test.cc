@@ -82,6 +82,18 @@ TEST_F(MemberTrackerTest, APeersViewMeansThatTheClusterHasBeenFormed) {
   EXPECT_EQ(View(), "t0 t1 t2");
 }
 
+// The source names only this server yet, so that it asks nobody.
+TEST_F(MemberTrackerTest, WhoAsksWithAViewMeansThatTheClusterHasBeenFormed) {
+  MemberTracker::Options options = OptionsOfList();
+  options.expected_servers = 5;
+  Start(options);
+  Name("t0");
+  EXPECT_FALSE(After(kWindow));
+  tracker_->ClusterIsFormed();
+  EXPECT_TRUE(After(absl::ZeroDuration()));
+  EXPECT_EQ(View(), "t0");
+}
+
 TEST_F(MemberTrackerTest, APeersViewDoesNotReplaceStability) {
   Name("t0 t1");
   tracker_->HeardFrom("t1", 1, /*has_view=*/true, now_);

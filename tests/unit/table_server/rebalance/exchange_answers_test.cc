@@ -62,6 +62,14 @@ class ExchangeAnswersTest : public ::testing::Test {
   ExchangeAnswers answers_{hand_over_, layers_, [this] { ++wakes_; }};
 };
 
+TEST_F(ExchangeAnswersTest, RemembersThatOneWhoAskedHasAView) {
+  Ask(RequestOf(""));
+  EXPECT_FALSE(answers_.peer_has_view());
+  Ask(RequestOf("d"));
+  Ask(RequestOf(""));
+  EXPECT_TRUE(answers_.peer_has_view());
+}
+
 TEST_F(ExchangeAnswersTest, SaysWhatIsPublished) {
   v1::ExchangeResponse state;
   state.set_view_digest("d");

@@ -96,6 +96,34 @@ TEST_F(HandOverTest, ConfirmationsThatAreOldDoNotCount) {
   EXPECT_THAT(Advance().withdraw, SizeIs(kAll));
 }
 
+TEST_F(HandOverTest, AnOwnerThatWasStartedAgainLingersAnew) {
+  for (const bool confirming : {false, true}) {
+    HoldAllThen({"a", "b", "c"});
+    const Refs of_b = OwnedBy("b", {"a", "b", "c"});
+    const Refs of_c = OwnedBy("c", {"a", "b", "c"});
+    AcknowledgeAll();
+    ExpectNothing(Advance(confirming ? options_.announce_linger
+                                     : options_.announce_linger / 2));
+    hand_over_.PeerRestarted("b");
+    EXPECT_EQ(hand_over_.counts().to_free, of_b.size());
+    AcknowledgeAll();
+    EXPECT_EQ(Advance().withdraw, confirming ? of_c : Refs());
+    ExpectNothing(Advance(options_.announce_linger - absl::Nanoseconds(1)));
+  }
+}
+
+TEST_F(HandOverTest, AcknowledgementsOfAProcessThatEndedDoNotCount) {
+  HoldAllThen({"b", "c"}, 2);
+  const std::vector<HandOver::Ask> asks = hand_over_.Asks();
+  hand_over_.Acknowledged("b", asks[0].epoch, asks[0].partitions, now_);
+  hand_over_.PeerRestarted("b");
+  hand_over_.Acknowledged("c", asks[1].epoch, asks[1].partitions, now_);
+  EXPECT_EQ(hand_over_.counts().to_free, kAll);
+  hand_over_.PeerRestarted("nobody");
+  EXPECT_EQ(AcknowledgeAll(), 1U);
+  EXPECT_EQ(hand_over_.counts().to_free, 0U);
+}
+
 TEST_F(HandOverTest, AllOwnersMustAcknowledge) {
   HoldAllThen({"b", "c"}, 2);
   std::vector<HandOver::Ask> asks = hand_over_.Asks();

@@ -50,6 +50,16 @@ TEST_F(HoldingsTest, NobodyElse) {
   EXPECT_THAT(holdings_.HoldersOf(kOne, now_), IsEmpty());
 }
 
+TEST_F(HoldingsTest, WhatNobodyElseHolds) {
+  EXPECT_FALSE(holdings_.AnyHeldByNone({}, now_));
+  EXPECT_TRUE(holdings_.AnyHeldByNone({kOne}, now_));
+  Set("a", {kOne});
+  Set("b", {kTwo});
+  EXPECT_FALSE(holdings_.AnyHeldByNone({kOne, kTwo}, now_));
+  EXPECT_TRUE(holdings_.AnyHeldByNone({kOne, kThree, kTwo}, now_));
+  EXPECT_TRUE(holdings_.AnyHeldByNone({kOne}, now_ + absl::Nanoseconds(1)));
+}
+
 TEST_F(HoldingsTest, PeersHold) {
   Set("b", {kOne});
   EXPECT_THAT(OnlyHere(), ElementsAre(kThree, kTwo));

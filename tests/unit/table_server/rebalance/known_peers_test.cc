@@ -54,6 +54,21 @@ TEST_F(KnownPeersTest, NothingIsKnownOfThemAtFirst) {
   EXPECT_THAT(peers_.HoldersOf(kOne, absl::UnixEpoch()), IsEmpty());
 }
 
+TEST_F(KnownPeersTest, TellsThatAPeerWasStartedAgain) {
+  const auto heard = [&](uint64_t instance_id) {
+    v1::ExchangeResponse response = ResponseOf("d");
+    response.set_instance_id(instance_id);
+    return peers_.Heard("a", response, {}, now_);
+  };
+  EXPECT_FALSE(heard(7));
+  EXPECT_FALSE(heard(7));
+  EXPECT_TRUE(heard(8));
+  EXPECT_FALSE(heard(8));
+  EXPECT_FALSE(heard(7));  // a late answer
+  EXPECT_FALSE(heard(8));
+  EXPECT_FALSE(peers_.Heard("nobody", ResponseOf("d"), {}, now_));
+}
+
 TEST_F(KnownPeersTest, OutlooksAreOfThoseAskedSince) {
   peers_.Heard("a", ResponseOf("d"), {}, now_);
   peers_.Heard("b", Leaving(), {}, now_);

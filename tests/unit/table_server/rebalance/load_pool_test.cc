@@ -113,15 +113,42 @@ TEST_F(LoadPoolTest, AllThreadsUntilItIsPacedThenFewer) {
   OwnAll();
   Start({.thread_count = 4, .paced_thread_count = 1});
   EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 4; }));
-  pool_->Pace();
+  pool_->SetPaced(true);
   gate_.Open();
   EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
   EXPECT_EQ(store_.most_at_a_time(), 4U);
 }
 
+TEST_F(LoadPoolTest, AllThreadsAgainWhenItIsNotPacedAnyMore) {
+  Start({.thread_count = 4, .paced_thread_count = 1});
+  pool_->SetPaced(true);
+  store_.OnLoad([&](const PartitionRef&, FakeStore::OnBytes) {
+    return gate_.Pass() ? absl::OkStatus() : absl::InternalError("stuck");
+  });
+  gate_.Close();
+  OwnAll();
+  pool_->Wake();
+  EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 1; }));
+  pool_->SetPaced(false);
+  EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 4; }));
+  gate_.Open();
+  EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
+}
+
+TEST_F(LoadPoolTest, ALoadThatWaitsForThePaceGoesOnWithoutIt) {
+  Start({.thread_count = 1, .pace = {.bytes_per_second = 1}});
+  pool_->SetPaced(true);
+  OwnAll();
+  pool_->Wake();
+  EXPECT_TRUE(
+      Eventually([&] { return pool_->loaded_bytes() == kPartitionBytes; }));
+  pool_->SetPaced(false);
+  EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
+}
+
 TEST_F(LoadPoolTest, OnePacedThreadLoadsOneAtATime) {
   Start({.thread_count = 4, .paced_thread_count = 1});
-  pool_->Pace();
+  pool_->SetPaced(true);
   gate_.Close();
   store_.OnLoad([&](const PartitionRef&, FakeStore::OnBytes) {
     return gate_.Pass() ? absl::OkStatus() : absl::InternalError("stuck");
@@ -144,7 +171,7 @@ TEST_F(LoadPoolTest, MoreThreadsWhenItIsPacedThanBefore) {
   pool_->Wake();
   EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 1; }));
   EXPECT_EQ(store_.most_at_a_time(), 1U);
-  pool_->Pace();
+  pool_->SetPaced(true);
   EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 3; }));
   gate_.Open();
   EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
@@ -154,7 +181,7 @@ TEST_F(LoadPoolTest, MoreThreadsWhenItIsPacedThanBefore) {
 TEST_F(LoadPoolTest, PacedLoadsKeepToTheirBytesASecond) {
   Start({.paced_thread_count = 2,
          .pace = {.bytes_per_second = 50 * kPartitionBytes}});
-  pool_->Pace();
+  pool_->SetPaced(true);
   OwnAll();
   const absl::Time began = Clock::Steady().Now();
   pool_->Wake();
@@ -164,7 +191,7 @@ TEST_F(LoadPoolTest, PacedLoadsKeepToTheirBytesASecond) {
 
 TEST_F(LoadPoolTest, ItsEndDoesNotWaitForThePace) {
   Start({.pace = {.bytes_per_second = 1}});
-  pool_->Pace();
+  pool_->SetPaced(true);
   OwnAll();
   pool_->Wake();
   EXPECT_TRUE(

@@ -77,6 +77,12 @@ void SimulatedCluster::TakeAnswer(const Response& response) {
                                        .view_digest = response.view_digest,
                                        .heard = time_.now(),
                                        .held = response.held});
+  const auto [known, first] =
+      server->instances.emplace(response.from, response.instance_id);
+  if (response.instance_id > known->second) {
+    known->second = response.instance_id;
+    server->hand_over.PeerRestarted(response.from);
+  }
   server->hand_over.Acknowledged(response.from, response.epoch,
                                  response.acknowledged, time_.now());
 }

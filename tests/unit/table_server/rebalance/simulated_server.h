@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ struct SimulatedServer : std::enable_shared_from_this<SimulatedServer> {
   HandOver hand_over;
   std::optional<MemberTracker> tracker;
   Holdings holdings{SmallManifest()};
+  std::map<std::string, uint64_t> instances;  // of those heard
   size_t loads_under_way = 0;
   bool end_when_empty = false;
   std::optional<absl::Time> stopped;

@@ -1,0 +1,13 @@
+#ifndef ENGRAM_CORE_BASE_THREAD_PRIORITY_H_
+#define ENGRAM_CORE_BASE_THREAD_PRIORITY_H_
+
+namespace engram {
+
+// The calling thread takes what the others of its control group leave of the
+// processors: for work that nobody waits for beside threads that serve. It can
+// starve while it holds a lock: such locks are not for serving threads.
+void LowerThreadPriority();
+
+}  // namespace engram
+
+#endif  // ENGRAM_CORE_BASE_THREAD_PRIORITY_H_
