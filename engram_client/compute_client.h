@@ -48,9 +48,22 @@ struct ModelInfo {
   uint64_t max_chunk_bytes = 0;
 };
 
+// How a step is run.
+struct StepOptions {
+  absl::Time deadline = absl::InfiniteFuture();  // for all of it
+  // When a layer's rows must be there at the latest; each layer once, of those
+  // of the step. A step whose rows are late for one ends with
+  // DEADLINE_EXCEEDED, which names the layer.
+  std::vector<std::pair<LayerId, absl::Time>> rows_deadlines;
+};
+
 // Runs Engram steps on compute workers. Steps are pure, so one that a worker
 // could not take (down, draining, overloaded) is sent to another, within the
-// deadline.
+// deadline. One whose worker is silent for longer than nearly all that were as
+// large took lately is sent to a second worker too: the first good answer
+// counts, and the step goes on where it came from. A worker that is silent time
+// and again is left until it has told its model again, and then tried with
+// single steps.
 //
 // Thread safety: all methods may be called concurrently. Steps must be gone
 // before the client is destroyed.
@@ -59,9 +72,14 @@ class ComputeClient {
   struct Options {
     std::vector<std::string> addresses;  // host:port or unix:PATH
     absl::Duration connect_timeout = absl::Seconds(10);
+    // How long an Apply or a layer may take before it goes to a second worker
+    // too, while too few are known. In any case half of the time that is left
+    // is the most.
+    absl::Duration first_hedge_delay = absl::Seconds(1);
   };
 
   // Waits until one worker has told what it computes.
+  // INVALID_ARGUMENT: no address, or an option out of its limits.
   // FAILED_PRECONDITION: workers of different models. UNAVAILABLE: nobody
   // answered in time.
   static absl::StatusOr<std::unique_ptr<ComputeClient>> Create(Options options);
@@ -85,14 +103,29 @@ class ComputeClient {
    public:
     virtual ~Step() = default;  // cancels what has not ended
     virtual absl::Status Layer(const StepLayerIo& io) = 0;
-    // Waits for the worker's word that the whole step is done.
+    // Waits for the worker's word that the whole step is done. All results are
+    // there before: a worker that is lost or silent then is no failure.
     virtual absl::Status Finish() = 0;
   };
   // Waits for a ready worker, not for its answer: what is wrong with the step
   // is said by Layer.
   virtual absl::StatusOr<std::unique_ptr<Step>> Begin(
       std::vector<StepSequence> sequences, StepDtype dtype, StepReturn what,
-      std::vector<LayerId> layers, absl::Time deadline) = 0;
+      std::vector<LayerId> layers, const StepOptions& options) = 0;
+
+  // Since the client was created. Retries and hedges together are at most 5% of
+  // the steps, and at most 100 at once; a retry beyond that waits, a hedge is
+  // left out.
+  struct Stats {
+    uint64_t steps = 0;
+    uint64_t retries = 0;         // sent to the next worker after a failure
+    uint64_t held_retries = 0;    // those that waited, the budget being used up
+    uint64_t hedges = 0;          // sent to a second worker after silence
+    uint64_t hedges_won = 0;      // the step went on there
+    uint64_t refused_hedges = 0;  // the budget was used up
+    uint64_t ejections = 0;       // times that a worker was left for silence
+  };
+  virtual Stats stats() const = 0;
 };
 
 }  // namespace engram

@@ -50,6 +50,7 @@ struct GatherStats {
   uint64_t rows = 0;
   uint64_t unique_rows = 0;
   uint64_t bytes_received = 0;  // packed rows over the wire
+  uint64_t cached_rows = 0;     // of the unique ones, that the row cache had
   uint32_t calls = 0;           // with retries and hedges
   uint32_t servers = 0;
   uint32_t hedges = 0;
@@ -104,6 +105,9 @@ class TableClient {
     uint64_t max_hedge_buffer_bytes = 64 << 20;
     // When a call is hedged of a size of which few have been seen yet.
     absl::Duration first_hedge_delay = absl::Milliseconds(50);
+    // Memory for rows that are asked for again and again (core/cache), all of
+    // it. Taken bit by bit, as rows come. 0: no cache.
+    uint64_t row_cache_bytes = 0;
     // Where the engram_client_* metrics go; null: they only make stats().
     std::shared_ptr<prometheus::Registry> metrics;
   };
@@ -113,7 +117,9 @@ class TableClient {
   // whenever they come. So is, with `members`, the first word on who they are;
   // from then on the client follows: servers that are new are connected, those
   // that are neither named nor of use any more are let go.
-  // INVALID_ARGUMENT: no addresses, or one twice; members that say nothing.
+  // INVALID_ARGUMENT: no addresses, or one twice; members that say nothing;
+  // row_cache_bytes that hold not one row. RESOURCE_EXHAUSTED: nor are there
+  // that many.
   // Servers of another version than expected_version are left out until they
   // come with it. FAILED_PRECONDITION: servers of different tables where none
   // is expected, or two of one name. WRONG_TABLE: all have answered, none with
@@ -141,6 +147,11 @@ class TableClient {
   // Waits until every partition of every layer has a ready server.
   // DEADLINE_EXCEEDED names how many have none and the first of them.
   virtual absl::Status WaitUntilComplete(absl::Time deadline) = 0;
+
+  // Whether every partition has a server at this moment: one that is connected
+  // and says that it holds it. UNAVAILABLE names how many have none, the first
+  // of them and servers that are not connected. Never blocks; cheap while OK.
+  virtual absl::Status CheckComplete() const = 0;
 
   // Each server that there is, as last seen: in the order of the addresses, or
   // with `members` in none.

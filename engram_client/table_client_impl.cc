@@ -12,6 +12,7 @@
 #include "core/rpc/channel.h"
 #include "core/wire/error_detail.h"
 #include "engram_client/plan/check_gather.h"
+#include "engram_client/rpc/gather_cache.h"
 #include "engram_client/table_client_options.h"
 
 namespace engram {
@@ -20,6 +21,9 @@ namespace {
 // Once one server has said what the table is, the others get this long to say
 // the same before Create returns without them.
 constexpr absl::Duration kOthersGrace = absl::Seconds(1);
+
+// Servers that CheckComplete names: its message goes into the errors of calls.
+constexpr size_t kProblemsOfACheck = 4;
 
 CallMonitor::Options MonitorOptions(const TableClient::Options& options) {
   CallMonitor::Options monitor;
@@ -118,11 +122,18 @@ absl::Status TableClientImpl::Connect(std::shared_ptr<MemberSource> members) {
   environment_.transports = &transports_;
   environment_.monitor = monitor_;
   environment_.want_crc32c = options_.want_crc32c;
+  if (options_.row_cache_bytes > 0) {
+    ENGRAM_ASSIGN_OR_RETURN(
+        environment_.cache,
+        GatherCache::Create(options_.row_cache_bytes, *table, monitor_));
+  }
   // Half of what a message may have, so that its other fields fit too.
   environment_.max_rows_per_call =
       std::min<uint64_t>(options_.max_rows_per_call,
                          kMaxMessageBytes / 2 / table->row_format.row_bytes());
-  environment_.server_problems = [this] { return ServerProblems(); };
+  environment_.server_problems = [this] {
+    return ServerProblems(options_.max_servers);
+  };
   environment_.on_ending = [this] {
     MutexLock lock(&mutex_);
     --gathers_in_flight_;
@@ -180,7 +191,7 @@ void TableClientImpl::OnMembers(const MemberWatcher::Observation& members) {
 }
 
 absl::Status TableClientImpl::NobodyAnswered() const {
-  const std::string problems = ServerProblems();
+  const std::string problems = ServerProblems(options_.max_servers);
   return absl::UnavailableError(absl::StrCat(
       "no table server",
       options_.expected_version.empty() ? "" : " of table version ",
@@ -221,28 +232,43 @@ absl::Status TableClientImpl::CountGather() {
 
 absl::Status TableClientImpl::WaitUntilComplete(absl::Time deadline) {
   if (routing_.WaitUntilComplete(deadline)) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      Incompleteness(*routing_.snapshot(), options_.max_servers));
+}
+
+absl::Status TableClientImpl::CheckComplete() const {
   const auto snapshot = routing_.snapshot();
+  if (snapshot->complete()) return absl::OkStatus();
+  return absl::UnavailableError(Incompleteness(*snapshot, kProblemsOfACheck));
+}
+
+std::string TableClientImpl::Incompleteness(const RoutingSnapshot& snapshot,
+                                            size_t max_problems) const {
   std::string text = "no server has announced its partitions";
-  if (snapshot->hole().partitions > 0) {
-    const RoutingSnapshot::Hole& hole = snapshot->hole();
+  if (snapshot.hole().partitions > 0) {
+    const RoutingSnapshot::Hole& hole = snapshot.hole();
     text = absl::StrCat(hole.partitions,
                         " partitions have no ready server, the first is layer ",
                         ToInt(table().layers[hole.layer_index].layer_id),
                         " partition ", hole.partition);
   }
-  const std::string problems = ServerProblems();
-  return absl::DeadlineExceededError(
-      absl::StrCat("table ", table().version, ": ", text,
-                   problems.empty() ? "" : "; ", problems));
+  const std::string problems = ServerProblems(max_problems);
+  return absl::StrCat("table ", table().version, ": ", text,
+                      problems.empty() ? "" : "; ", problems);
 }
 
-std::string TableClientImpl::ServerProblems() const {
+std::string TableClientImpl::ServerProblems(size_t max_servers) const {
   std::string text;
+  size_t told = 0;
   for (const ServerState& state : servers()) {
     if (state.error.empty()) continue;
+    if (++told > max_servers) continue;
     absl::StrAppend(&text, text.empty() ? "" : "; ", "server ", state.name,
                     state.name.empty() ? "at " : " at ", state.address, ": ",
                     state.error);
+  }
+  if (told > max_servers) {
+    absl::StrAppend(&text, "; and ", told - max_servers, " more servers");
   }
   MutexLock lock(&mutex_);
   if (look_.ok()) return text;

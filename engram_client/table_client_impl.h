@@ -1,6 +1,7 @@
 #ifndef ENGRAM_ENGRAM_CLIENT_TABLE_CLIENT_IMPL_H_
 #define ENGRAM_ENGRAM_CLIENT_TABLE_CLIENT_IMPL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,6 +49,7 @@ class TableClientImpl final : public TableClient {
       std::vector<LayerGather> layers, absl::Time deadline,
       absl::AnyInvocable<void(const absl::Status&)> done) override;
   absl::Status WaitUntilComplete(absl::Time deadline) override;
+  absl::Status CheckComplete() const override;
   std::vector<ServerState> servers() const override {
     return servers_.servers();
   }
@@ -63,7 +65,11 @@ class TableClientImpl final : public TableClient {
   absl::Status NobodyAnswered() const;
   // Admits one more gather in flight, or says why not.
   absl::Status CountGather();
-  std::string ServerProblems() const;
+  // Of a snapshot that is not complete.
+  std::string Incompleteness(const RoutingSnapshot& snapshot,
+                             size_t max_problems) const;
+  // Of `max_servers` at most.
+  std::string ServerProblems(size_t max_servers) const;
   void OnAnswer();
   void OnRoutingChange();
 

@@ -14,6 +14,7 @@
 #include "core/membership/member_source.h"
 #include "core/rpc/admin_server.h"
 #include "core/rpc/rpc_server.h"
+#include "table_server/loading/http_load_metrics.h"
 #include "table_server/loading/row_storage.h"
 #include "table_server/partitions/partition_set.h"
 #include "table_server/peers/grpc_peer_calls.h"
@@ -99,6 +100,7 @@ class TableServerImpl final : public TableServer {
   std::shared_ptr<prometheus::Registry> registry_;
   TableMetrics metrics_;
   RebalanceMetrics rebalance_metrics_;
+  std::optional<HttpLoadMetrics> http_metrics_;  // with source_.http
   Rebalancer rebalancer_;
   GrpcPeerCalls peers_;
   std::atomic<bool> stopping_{false};
@@ -116,6 +118,7 @@ class TableServerImpl final : public TableServer {
 };
 
 absl::Status TableServerImpl::Start() {
+  if (source_.http != nullptr) http_metrics_.emplace(registry_);
   ENGRAM_ASSIGN_OR_RETURN(
       storage_,
       RowStorage::Create(
@@ -208,6 +211,9 @@ void TableServerImpl::OnReady(absl::Duration took) {
 void TableServerImpl::UpdateGauges() {
   service_->UpdateGauges();
   const TableMetrics::Gauges& gauges = metrics_.gauges();
+  if (http_metrics_.has_value()) {
+    http_metrics_->Update(source_.http->reader->counts());
+  }
   gauges.memory_bytes->Set(
       static_cast<double>(storage_->store().memory_bytes()));
   const std::shared_ptr<const ClusterView> view = rebalancer_.view();
@@ -274,6 +280,7 @@ void TableServerImpl::RefuseUntilIdle(absl::Time deadline) {
 absl::StatusOr<std::unique_ptr<TableServer>> TableServer::Create(
     Options options) {
   ENGRAM_ASSIGN_OR_RETURN(TableSource source, OpenTableSource(options.table));
+  if (options.load_threads == 0) options.load_threads = LoadThreads(source);
   ENGRAM_ASSIGN_OR_RETURN(std::shared_ptr<MemberSource> members,
                           OpenMembers(options));
   auto server = std::make_unique<TableServerImpl>(

@@ -46,8 +46,10 @@ class TableServer {
     absl::Duration exchange_interval = absl::Seconds(1);
     HandOver::Options hand_over;
 
-    size_t load_threads = 0;  // until it is ready; 0: one for each core
-    // After that, when partitions move.
+    // While it loads what no other server holds; 0: one for each core, more for
+    // a checkpoint by URL.
+    size_t load_threads = 0;
+    // While it loads what others hold too.
     size_t move_threads = 1;
     Pacer::Options move_pace{.time_share = 0.5};
     size_t rpc_threads = 0;     // 0: one for each core

@@ -29,7 +29,12 @@ void PrintLine(const std::string& line) {
 void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   TableServer::Options& server = flags.server;
   app.add_option("--checkpoint", server.table.checkpoint_dir,
-                 "Checkpoint directory with engram_manifest.json");
+                 "Checkpoint directory with engram_manifest.json, or its "
+                 "https:// or http:// URL, on a server that gives byte ranges");
+  app.add_option("--token-file", server.table.http.token_file,
+                 "Bearer token for that URL; read again when it changes");
+  app.add_option("--ca-file", server.table.http.ca_file,
+                 "CA certificates (PEM) for it instead of the system's");
   app.add_option(
          "--source", server.table.source,
          "checkpoint (then peers), synthetic:SEED (rows are computed) or "
@@ -40,7 +45,8 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   app.add_option("--preset", server.table.preset,
                  "tiny, odd, v41-mini or v41: shapes of a synthetic table");
   app.add_option("--manifest", server.table.manifest_path,
-                 "engram_manifest.json of --source peers");
+                 "engram_manifest.json of --source peers, or of a checkpoint "
+                 "by URL where none lies beside it");
   app.add_option("--listen", server.listen,
                  "HOST:PORT (port 0 takes a free one) or unix:PATH")
       ->required();
@@ -74,11 +80,12 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->delimiter(',')
       ->check(WholeNumber(0, UINT32_MAX));
   app.add_option("--load-threads", server.load_threads,
-                 "Until the server is ready; 0: one for each core")
+                 "While it loads what no other server holds; 0: one for each "
+                 "core, at least 8 for a checkpoint by URL")
       ->check(WholeNumber(0, 1024))
       ->capture_default_str();
   app.add_option("--move-threads", server.move_threads,
-                 "Threads that load when members change")
+                 "Threads that load what others hold too")
       ->check(WholeNumber(1, 1024))
       ->capture_default_str();
   app.add_option("--move-mb-per-second", flags.move_mb_per_second,

@@ -13,8 +13,9 @@
 namespace engram {
 namespace {
 
-StepSpec SpecOf(const v1::ApplyRequest& request) {
+StepSpec SpecOf(const v1::ApplyRequest& request, const CallerId& caller) {
   StepSpec spec;
+  spec.caller = caller;
   spec.version = request.version();
   spec.sequences = request.sequences();
   spec.dtype = request.dtype();
@@ -32,8 +33,8 @@ grpc::ServerUnaryReactor* ApplyCall::Start(StepEngine* engine,
                                            grpc::CallbackServerContext* context,
                                            const v1::ApplyRequest* request,
                                            v1::ApplyResponse* response) {
-  const auto call =
-      std::shared_ptr<ApplyCall>(new ApplyCall(engine, request, response));
+  const auto call = std::shared_ptr<ApplyCall>(
+      new ApplyCall(engine, CallerId{context->peer()}, request, response));
   call->self_ = call;
   const absl::Status reserved = call->Reserve(max_bytes);
   if (reserved.ok()) {
@@ -55,12 +56,13 @@ absl::Status ApplyCall::Reserve(uint64_t max_bytes) {
          {"value", absl::StrCat(bytes)},
          {"limit", absl::StrCat(max_bytes)}});
   }
-  ENGRAM_ASSIGN_OR_RETURN(reserved_, engine_->ReserveStreams(bytes));
+  ENGRAM_ASSIGN_OR_RETURN(reserved_, engine_->ReserveStreams(caller_, bytes));
   return absl::OkStatus();
 }
 
 void ApplyCall::Begin(absl::Time deadline) {
-  auto begun = engine_->Begin(SpecOf(*request_), deadline, shared_from_this());
+  auto begun =
+      engine_->Begin(SpecOf(*request_, caller_), deadline, shared_from_this());
   if (!begun.ok()) return OnEnd(begun.status());
   const std::shared_ptr<Step> step = *std::move(begun);
   for (const v1::LayerStreams& layer : request_->layers()) {
@@ -74,7 +76,10 @@ void ApplyCall::Begin(absl::Time deadline) {
   }
   if (cancelled) return step->Cancel();
   absl::Status status = CheckStreamBytes(step->request());
-  if (!status.ok()) return step->Fail(std::move(status));
+  if (!status.ok()) {
+    step->Fail(std::move(status));
+    return;
+  }
   step->Start();
   for (const v1::LayerStreams& layer : request_->layers()) {
     // No owner: the request is reserved and outlives the step (see OnEnd).

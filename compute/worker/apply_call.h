@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "compute/worker/caller_id.h"
 #include "compute/worker/step.h"
 #include "compute/worker/step_engine.h"
 #include "compute/worker/stream_reservation.h"
@@ -35,9 +37,12 @@ class ApplyCall final : public grpc::ServerUnaryReactor,
   void OnDone() override;
 
  private:
-  ApplyCall(StepEngine* engine, const v1::ApplyRequest* request,
-            v1::ApplyResponse* response)
-      : engine_(engine), request_(request), response_(response) {}
+  ApplyCall(StepEngine* engine, CallerId caller,
+            const v1::ApplyRequest* request, v1::ApplyResponse* response)
+      : engine_(engine),
+        caller_(std::move(caller)),
+        request_(request),
+        response_(response) {}
 
   // Of request and response, until OnDone.
   absl::Status Reserve(uint64_t max_bytes);
@@ -45,6 +50,7 @@ class ApplyCall final : public grpc::ServerUnaryReactor,
   absl::Status CheckStreamBytes(const StepRequest& step) const;
 
   StepEngine* const engine_;
+  const CallerId caller_;
   const v1::ApplyRequest* const request_;
   v1::ApplyResponse* const response_;
   std::shared_ptr<ApplyCall> self_;  // until OnDone

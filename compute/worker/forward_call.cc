@@ -11,15 +11,17 @@ namespace engram {
 
 std::shared_ptr<ForwardCall> ForwardCall::Create(ComputeServiceImpl* service,
                                                  StepEngine* engine,
-                                                 const ForwardLimits& limits) {
-  const auto call =
-      std::shared_ptr<ForwardCall>(new ForwardCall(service, engine));
+                                                 const ForwardLimits& limits,
+                                                 CallerId caller) {
+  const auto call = std::shared_ptr<ForwardCall>(
+      new ForwardCall(service, engine, std::move(caller)));
   call->self_ = call;
   // Weak: steps that end after the stream keep the session, not the call.
-  call->session_ = ForwardSession::Create(
-      engine, limits, [weak = std::weak_ptr<ForwardCall>(call)] {
-        if (const auto call = weak.lock()) call->Pump();
-      });
+  call->session_ =
+      ForwardSession::Create(engine, limits, call->caller(),
+                             [weak = std::weak_ptr<ForwardCall>(call)] {
+                               if (const auto call = weak.lock()) call->Pump();
+                             });
   return call;
 }
 

@@ -4,8 +4,10 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "compute/worker/caller_id.h"
 #include "compute/worker/forward_session.h"
 #include "core/base/mutex.h"
 #include "engram/v1/compute.pb.h"
@@ -26,7 +28,10 @@ class ForwardCall final
  public:
   static std::shared_ptr<ForwardCall> Create(ComputeServiceImpl* service,
                                              StepEngine* engine,
-                                             const ForwardLimits& limits);
+                                             const ForwardLimits& limits,
+                                             CallerId caller);
+
+  const CallerId& caller() const { return caller_; }
 
   // Reads on, writes, or finishes, as the session's state asks.
   void Pump();
@@ -43,8 +48,8 @@ class ForwardCall final
  private:
   enum class Action { kNone, kRead, kWrite, kFinish };
 
-  explicit ForwardCall(ComputeServiceImpl* service, StepEngine* engine)
-      : service_(service), engine_(engine) {}
+  ForwardCall(ComputeServiceImpl* service, StepEngine* engine, CallerId caller)
+      : service_(service), engine_(engine), caller_(std::move(caller)) {}
 
   Action NextAction();
   Action Choose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -52,6 +57,7 @@ class ForwardCall final
 
   ComputeServiceImpl* const service_;
   StepEngine* const engine_;
+  const CallerId caller_;
   std::shared_ptr<ForwardSession> session_;
   std::shared_ptr<ForwardCall> self_;  // until OnDone
 

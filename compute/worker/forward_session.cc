@@ -15,8 +15,14 @@ absl::Span<const std::byte> AsBytes(const std::string& bytes) {
   return {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
 }
 
-StepSpec SpecOf(v1::StepBegin begin, const EngramConfig& config) {
+absl::Duration FromMicros(uint64_t us) {
+  return absl::Microseconds(std::min(us, uint64_t{1} << 53));
+}
+
+StepSpec SpecOf(v1::StepBegin begin, const EngramConfig& config,
+                const CallerId& caller) {
   StepSpec spec;
+  spec.caller = caller;
   spec.version = begin.version();
   spec.sequences = std::move(*begin.mutable_sequences());
   spec.dtype = begin.dtype();
@@ -28,6 +34,11 @@ StepSpec SpecOf(v1::StepBegin begin, const EngramConfig& config) {
     for (const uint32_t layer : config.layer_ids) {
       spec.layers.push_back(LayerId{layer});
     }
+  }
+  for (const v1::LayerTimeout& timeout : begin.layer_timeouts()) {
+    spec.layer_timeouts.push_back(
+        {.layer = LayerId{timeout.layer_id()},
+         .timeout = FromMicros(timeout.timeout_us())});
   }
   return spec;
 }
@@ -67,10 +78,10 @@ class ForwardSession::Observer final : public StepObserver {
 };
 
 std::shared_ptr<ForwardSession> ForwardSession::Create(
-    StepEngine* engine, const ForwardLimits& limits,
+    StepEngine* engine, const ForwardLimits& limits, CallerId caller,
     std::function<void()> wake) {
   return std::shared_ptr<ForwardSession>(
-      new ForwardSession(engine, limits, std::move(wake)));
+      new ForwardSession(engine, limits, std::move(caller), std::move(wake)));
 }
 
 // ---- requests ----
@@ -116,12 +127,11 @@ absl::Status ForwardSession::Begin(uint64_t step_id, v1::StepBegin begin) {
     return absl::OkStatus();
   }
   const absl::Time deadline =
-      begin.timeout_us() == 0 ? absl::InfiniteFuture()
-                              : engine_->clock().Now() +
-                                    absl::Microseconds(std::min<uint64_t>(
-                                        begin.timeout_us(), uint64_t{1} << 53));
+      begin.timeout_us() == 0
+          ? absl::InfiniteFuture()
+          : engine_->clock().Now() + FromMicros(begin.timeout_us());
   auto step = engine_->Begin(
-      SpecOf(std::move(begin), engine_->block().config()), deadline,
+      SpecOf(std::move(begin), engine_->block().config(), caller_), deadline,
       std::make_shared<Observer>(shared_from_this(), step_id));
   if (step.ok()) {
     StartStep(step_id, *std::move(step));
@@ -176,7 +186,7 @@ void ForwardSession::TakeStreams(uint64_t step_id, v1::StepLayer layer) {
   }
   if (step == nullptr) return wake_();
   if (bytes > limits_.max_chunk_bytes) {
-    return step->Fail(
+    step->Fail(
         MakeError(ErrorReason::kTooLarge,
                   absl::StrCat("layer ", layer.layer_id(), ": a chunk of ",
                                bytes, " bytes of streams; the limit is ",
@@ -184,6 +194,7 @@ void ForwardSession::TakeStreams(uint64_t step_id, v1::StepLayer layer) {
                   {{"what", "chunk"},
                    {"value", absl::StrCat(bytes)},
                    {"limit", absl::StrCat(limits_.max_chunk_bytes)}}));
+    return;
   }
   auto streams =
       std::make_shared<std::string>(std::move(*layer.mutable_streams()));

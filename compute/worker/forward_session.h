@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compute/worker/caller_id.h"
 #include "compute/worker/step.h"
 #include "compute/worker/step_engine.h"
 #include "compute/worker/stream_reservation.h"
@@ -46,6 +47,7 @@ class ForwardSession : public std::enable_shared_from_this<ForwardSession> {
   // `engine` outlives the session's steps.
   static std::shared_ptr<ForwardSession> Create(StepEngine* engine,
                                                 const ForwardLimits& limits,
+                                                CallerId caller,
                                                 std::function<void()> wake);
 
   // Errors of one step become its StepEnd. INVALID_ARGUMENT: the whole stream
@@ -80,8 +82,11 @@ class ForwardSession : public std::enable_shared_from_this<ForwardSession> {
   };
 
   ForwardSession(StepEngine* engine, const ForwardLimits& limits,
-                 std::function<void()> wake)
-      : engine_(engine), limits_(limits), wake_(std::move(wake)) {}
+                 CallerId caller, std::function<void()> wake)
+      : engine_(engine),
+        limits_(limits),
+        caller_(std::move(caller)),
+        wake_(std::move(wake)) {}
 
   absl::Status Begin(uint64_t step_id, v1::StepBegin begin);
   void StartStep(uint64_t step_id, std::shared_ptr<Step> step);
@@ -98,6 +103,7 @@ class ForwardSession : public std::enable_shared_from_this<ForwardSession> {
 
   StepEngine* const engine_;
   const ForwardLimits limits_;
+  const CallerId caller_;
   const std::function<void()> wake_;
 
   mutable Mutex mutex_;

@@ -51,6 +51,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--listen", flags.worker.listen,
                  "host:port (port 0 takes a free one) or unix:PATH")
       ->required();
+  app.add_option("--row-cache-bytes", flags.worker.row_cache_bytes,
+                 "Memory for rows that are asked for often, 0 for none")
+      ->capture_default_str();
   app.add_option("--token-map", flags.worker.token_map_path,
                  "Token map, default engram_token_map.bin in the checkpoint");
   app.add_option("--worker-name", flags.worker.worker_name,

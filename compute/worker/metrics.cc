@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/rpc/metric_families.h"
 
 namespace engram {
@@ -10,6 +12,11 @@ namespace {
 
 constexpr std::array<const char*, kStepStageCount> kStageNames = {
     "hash", "fetch", "fetch_wait", "queue", "block", "step"};
+
+constexpr std::array<const char*, kWorkerBoundCount> kBoundNames = {
+    "steps", "prefetched_bytes", "stream_bytes", "forward_streams",
+    "queued_runs"};
+constexpr std::array<const char*, 2> kRefusals = {"full", "callers_share"};
 
 // 10 us .. 80 s, each bucket twice the one before.
 prometheus::Histogram::BucketBoundaries SecondsBuckets() {
@@ -30,6 +37,12 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
                  .Name("engram_compute_steps_total")
                  .Help("Finished steps by status code.")
                  .Register(registry)),
+      late_rows_(
+          prometheus::BuildCounter()
+              .Name("engram_compute_late_rows_total")
+              .Help("Steps that ended because the rows of a layer did not "
+                    "come within the time that its caller gave it.")
+              .Register(registry)),
       tokens_(&AddCounter(registry, "engram_compute_tokens_total",
                           "Tokens of the steps that were taken.")),
       live_tokens_(&AddCounter(registry, "engram_compute_live_tokens_total",
@@ -48,8 +61,17 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
                               "Streams whose answer has not left.")),
       forward_streams_(&AddGauge(registry, "engram_compute_forward_streams",
                                  "Open Forward streams.")),
+      callers_(&AddGauge(registry, "engram_compute_callers",
+                         "Connections that have steps in flight.")),
+      queued_hashes_(
+          &AddGauge(registry, "engram_compute_queued_hashes",
+                    "Steps that wait for the thread that hashes and ends.")),
+      queued_runs_(&AddGauge(registry, "engram_compute_queued_runs",
+                             "Runs of tokens that wait for a thread.")),
       ready_(&AddGauge(registry, "engram_compute_ready",
                        "1 while steps are taken.")),
+      tables_covered_(&AddGauge(registry, "engram_compute_tables_covered",
+                                "1 while every partition has a table server.")),
       pinned_rows_bytes_(&AddGauge(registry, "engram_compute_pinned_rows_bytes",
                                    "Pinned memory that holds packed rows.")),
       pinned_rows_limit_bytes_(
@@ -71,6 +93,18 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
     stages_[stage] =
         &family.Add({{"stage", kStageNames[stage]}}, SecondsBuckets());
   }
+  auto& refused = prometheus::BuildCounter()
+                      .Name("engram_compute_refused_total")
+                      .Help(
+                          "Refusals by bound: full, or what is left is kept "
+                          "for other callers.")
+                      .Register(registry);
+  for (int bound = 0; bound < kWorkerBoundCount; ++bound) {
+    for (size_t why = 0; why < kRefusals.size(); ++why) {
+      refused_[bound][why] = &refused.Add(
+          {{"bound", kBoundNames[bound]}, {"reason", kRefusals[why]}});
+    }
+  }
 }
 
 void WorkerMetrics::SetLimits(uint64_t max_steps, uint64_t max_prefetched_bytes,
@@ -88,6 +122,15 @@ void WorkerMetrics::SetLimits(uint64_t max_steps, uint64_t max_prefetched_bytes,
   AddGauge(registry_, "engram_compute_forward_streams_limit",
            "Limit of engram_compute_forward_streams.")
       .Set(static_cast<double>(max_forward_streams));
+}
+
+void WorkerMetrics::SetQueueLimits(uint64_t max_hashes, uint64_t max_runs) {
+  AddGauge(registry_, "engram_compute_queued_hashes_limit",
+           "Limit of engram_compute_queued_hashes.")
+      .Set(static_cast<double>(max_hashes));
+  AddGauge(registry_, "engram_compute_queued_runs_limit",
+           "Limit of engram_compute_queued_runs.")
+      .Set(static_cast<double>(max_runs));
 }
 
 void WorkerMetrics::SetBlockUse(const BlockUse& use) {
@@ -126,6 +169,16 @@ void WorkerMetrics::StepTokens(uint64_t tokens, uint64_t live_tokens) {
 
 void WorkerMetrics::StageTook(StepStage stage, absl::Duration time) {
   stages_[static_cast<int>(stage)]->Observe(absl::ToDoubleSeconds(time));
+}
+
+void WorkerMetrics::Refused(WorkerBound bound, FairShare::Verdict verdict) {
+  ENGRAM_CHECK(verdict != FairShare::Verdict::kTaken);
+  const int why = verdict == FairShare::Verdict::kFull ? 0 : 1;
+  refused_[static_cast<int>(bound)][why]->Increment();
+}
+
+void WorkerMetrics::RowsLate(LayerId layer) {
+  late_rows_.Add({{"layer", absl::StrCat(ToInt(layer))}}).Increment();
 }
 
 void WorkerMetrics::RowsFetched(uint64_t rows, uint64_t unique_rows,

@@ -13,6 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "compute/block/engram_block.h"
+#include "compute/worker/fair_share.h"
+#include "core/base/ids.h"
 
 namespace engram {
 
@@ -26,6 +28,16 @@ enum class StepStage {
   kStep,       // arrival of the step to its end
 };
 inline constexpr int kStepStageCount = 6;
+
+// What a worker may have only so much of; see StepEngine::Options.
+enum class WorkerBound {
+  kSteps,
+  kPrefetchedBytes,
+  kStreamBytes,
+  kForwardStreams,
+  kQueuedRuns,
+};
+inline constexpr int kWorkerBoundCount = 5;
 
 // What a worker counts, in one Prometheus registry. Every bound of the worker
 // has its limit beside its gauge.
@@ -41,6 +53,10 @@ class WorkerMetrics {
   void StepEnded(absl::StatusCode code);
   void StepTokens(uint64_t tokens, uint64_t live_tokens);
   void StageTook(StepStage stage, absl::Duration time);
+  // A caller was not given what it asked for. REQUIRES: not kTaken.
+  void Refused(WorkerBound bound, FairShare::Verdict verdict);
+  // A step ended because the rows of this layer did not come within its time.
+  void RowsLate(LayerId layer);
   void RowsFetched(uint64_t rows, uint64_t unique_rows, uint64_t bytes);
 
   // Current values, set by who owns the bound.
@@ -48,7 +64,14 @@ class WorkerMetrics {
   prometheus::Gauge& prefetched_bytes() { return *prefetched_bytes_; }
   prometheus::Gauge& stream_bytes() { return *stream_bytes_; }
   prometheus::Gauge& forward_streams() { return *forward_streams_; }
+  // Those with steps in flight.
+  prometheus::Gauge& callers() { return *callers_; }
+  // Tasks that wait for the thread that hashes, and for those that compute.
+  prometheus::Gauge& queued_hashes() { return *queued_hashes_; }
+  prometheus::Gauge& queued_runs() { return *queued_runs_; }
   prometheus::Gauge& ready() { return *ready_; }
+  // 1 while every partition has a server.
+  prometheus::Gauge& tables_covered() { return *tables_covered_; }
   prometheus::Gauge& pinned_rows_bytes() { return *pinned_rows_bytes_; }
   prometheus::Counter& unpinned_rows() { return *unpinned_rows_; }
   // By one thread at a time.
@@ -59,11 +82,14 @@ class WorkerMetrics {
   // Once, at start.
   void SetLimits(uint64_t max_steps, uint64_t max_prefetched_bytes,
                  uint64_t max_stream_bytes, uint64_t max_forward_streams);
+  void SetQueueLimits(uint64_t max_hashes, uint64_t max_runs);
 
  private:
   prometheus::Registry& registry_;
   prometheus::Family<prometheus::Counter>& calls_;
   prometheus::Family<prometheus::Counter>& steps_;
+  prometheus::Family<prometheus::Counter>& late_rows_;
+  prometheus::Counter* refused_[kWorkerBoundCount][2];
   prometheus::Counter* tokens_;
   prometheus::Counter* live_tokens_;
   prometheus::Counter* rows_;
@@ -74,7 +100,11 @@ class WorkerMetrics {
   prometheus::Gauge* prefetched_bytes_;
   prometheus::Gauge* stream_bytes_;
   prometheus::Gauge* forward_streams_;
+  prometheus::Gauge* callers_;
+  prometheus::Gauge* queued_hashes_;
+  prometheus::Gauge* queued_runs_;
   prometheus::Gauge* ready_;
+  prometheus::Gauge* tables_covered_;
   prometheus::Gauge* pinned_rows_bytes_;
   prometheus::Gauge* pinned_rows_limit_bytes_;
   prometheus::Counter* unpinned_rows_;

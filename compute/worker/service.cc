@@ -3,17 +3,17 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "compute/worker/apply_call.h"
 #include "compute/worker/forward_call.h"
+#include "core/base/status_macros.h"
 #include "core/model/config.h"
 #include "core/wire/error_detail.h"
 
 namespace engram {
 
 ComputeServiceImpl::ComputeServiceImpl(const Options& options)
-    : options_(options) {
+    : options_(options), forward_share_(options.max_forward_streams) {
   const StepEngine::Options& engine = options_.engine->options();
   engine.metrics->SetLimits(
       engine.max_steps_in_flight, engine.max_prefetched_bytes,
@@ -59,9 +59,9 @@ grpc::ServerUnaryReactor* ComputeServiceImpl::Apply(
 }
 
 grpc::ServerBidiReactor<v1::ForwardRequest, v1::ForwardResponse>*
-ComputeServiceImpl::Forward(grpc::CallbackServerContext* /*context*/) {
-  const std::shared_ptr<ForwardCall> call =
-      ForwardCall::Create(this, options_.engine, options_.limits);
+ComputeServiceImpl::Forward(grpc::CallbackServerContext* context) {
+  const std::shared_ptr<ForwardCall> call = ForwardCall::Create(
+      this, options_.engine, options_.limits, CallerId{context->peer()});
   absl::Status status = AddForward(call);
   if (status.ok()) {
     call->Pump();
@@ -76,10 +76,9 @@ absl::Status ComputeServiceImpl::AddForward(
   MutexLock lock(&mutex_);
   // Asked under the lock: a stream is either seen by Drain or refused here.
   if (options_.engine->draining()) return options_.engine->CheckTakesSteps();
-  if (forwards_.size() >= options_.max_forward_streams) {
-    return OverloadedError(absl::StrCat("the worker has ", forwards_.size(),
-                                        " Forward streams, its limit"));
-  }
+  ENGRAM_RETURN_IF_ERROR(TakeShare(forward_share_, WorkerBound::kForwardStreams,
+                                   call->caller(), 1,
+                                   options_.engine->metrics()));
   forwards_.emplace(call.get(), call);
   options_.engine->metrics().forward_streams().Set(
       static_cast<double>(forwards_.size()));
@@ -88,7 +87,8 @@ absl::Status ComputeServiceImpl::AddForward(
 
 void ComputeServiceImpl::ForwardEnded(const ForwardCall* call) {
   MutexLock lock(&mutex_);
-  forwards_.erase(call);
+  if (forwards_.erase(call) == 0) return;  // it was refused
+  forward_share_.Give(call->caller(), 1);
   options_.engine->metrics().forward_streams().Set(
       static_cast<double>(forwards_.size()));
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "absl/status/status.h"
+#include "compute/worker/fair_share.h"
 #include "compute/worker/forward_session.h"
 #include "compute/worker/step_engine.h"
 #include "core/base/mutex.h"
@@ -31,7 +32,7 @@ class ComputeServiceImpl final : public v1::ComputeService::CallbackService {
   struct Options {
     StepEngine* engine = nullptr;  // outlives the service's calls
     ForwardLimits limits;
-    size_t max_forward_streams = 1024;
+    size_t max_forward_streams = 1024;  // divided as the engine's bounds
     uint64_t max_apply_bytes = kMaxApplyBytes;
   };
 
@@ -54,7 +55,7 @@ class ComputeServiceImpl final : public v1::ComputeService::CallbackService {
  private:
   friend class ForwardCall;
 
-  // OK registers the stream until ForwardEnded.
+  // OK registers the stream until ForwardEnded. DRAINING, OVERLOADED.
   absl::Status AddForward(const std::shared_ptr<ForwardCall>& call);
   void ForwardEnded(const ForwardCall* call);
 
@@ -62,6 +63,7 @@ class ComputeServiceImpl final : public v1::ComputeService::CallbackService {
   Mutex mutex_;
   std::unordered_map<const ForwardCall*, std::weak_ptr<ForwardCall>> forwards_
       ABSL_GUARDED_BY(mutex_);
+  FairShare forward_share_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace engram

@@ -13,19 +13,28 @@
 
 namespace engram {
 
-Step::Step(StepEngine& engine, StepRequest request, absl::Time begun,
-           absl::Time deadline, std::shared_ptr<StepObserver> observer)
+Step::Step(StepEngine& engine, CallerId caller, StepRequest request,
+           absl::Time begun, absl::Time deadline,
+           std::shared_ptr<StepObserver> observer)
     : engine_(engine),
+      caller_(std::move(caller)),
       request_(std::move(request)),
       begun_(begun),
       deadline_(deadline),
+      first_deadline_(deadline),
       token_bytes_(TokenStreamBytes(engine.block().config(), request_.dtype())),
       observer_(std::move(observer)),
       tokens_left_(request_.tokens() * request_.layer_indices().size()) {
-  for (const size_t index : request_.layer_indices()) {
+  for (size_t i = 0; i < request_.layer_indices().size(); ++i) {
     auto layer = std::make_unique<Layer>();
-    layer->index = index;
-    layer->id = engine.block().layout().layers()[index].layer_id;
+    layer->index = request_.layer_indices()[i];
+    layer->id = engine.block().layout().layers()[layer->index].layer_id;
+    layer->rows_deadline = deadline;
+    if (request_.live_tokens() > 0) {  // else there are no rows to come
+      layer->rows_deadline =
+          std::min(deadline, begun + request_.rows_timeouts()[i]);
+    }
+    first_deadline_ = std::min(first_deadline_, layer->rows_deadline);
     layer->received.resize(request_.tokens());
     layers_.push_back(std::move(layer));
   }
@@ -40,7 +49,7 @@ uint64_t Step::prefetched_bytes() const {
 // ---- the rows ----
 
 void Step::Start() {
-  engine_.RunOnHashThread([self = shared_from_this()] {
+  engine_.RunOnHashThread(caller_, [self = shared_from_this()] {
     if (!self->Enter()) return;
     self->StartFetches();
     self->Leave();
@@ -90,17 +99,20 @@ void Step::FetchLayer(Layer& layer) {
   RowSource& source = engine_.row_source();
   auto rows = engine_.block().AllocateRows(layer.row_ids.size() *
                                            source.row_format().row_bytes());
-  if (!rows.ok()) return Fail(OverloadedError(rows.status().message()));
+  if (!rows.ok()) {
+    Fail(OverloadedError(rows.status().message()));
+    return;
+  }
   layer.rows = *std::move(rows);
   {
     MutexLock lock(&mutex_);
     layer.fetch_started = engine_.clock().Now();
   }
-  std::unique_ptr<RowFetch> fetch =
-      source.Fetch(layer.id, layer.row_ids, layer.rows.bytes(), deadline_,
-                   [self = shared_from_this(), &layer](absl::Status status) {
-                     self->OnRows(layer, std::move(status));
-                   });
+  std::unique_ptr<RowFetch> fetch = source.Fetch(
+      layer.id, layer.row_ids, layer.rows.bytes(), layer.rows_deadline,
+      [self = shared_from_this(), &layer](absl::Status status) {
+        self->OnRows(layer, std::move(status));
+      });
   MutexLock lock(&mutex_);
   layer.fetch = std::move(fetch);
 }
@@ -117,7 +129,9 @@ void Step::OnRows(Layer& layer, absl::Status status) {
     fetch_time = layer.rows_arrived - layer.fetch_started;
     compute = TakeComputeTurn(layer);
   }
-  if (!status.ok()) {
+  if (absl::IsDeadlineExceeded(status) && layer.rows_deadline < deadline_) {
+    FailLate(layer, status.message());
+  } else if (!status.ok()) {
     Fail(std::move(status));
   } else if (request_.live_tokens() > 0) {
     engine_.metrics().StageTook(StepStage::kFetch, fetch_time);
@@ -126,14 +140,22 @@ void Step::OnRows(Layer& layer, absl::Status status) {
   Leave();
 }
 
+void Step::FailLate(const Layer& layer, absl::string_view why) {
+  const bool ended_by_it = Fail(absl::DeadlineExceededError(absl::StrCat(
+      "the rows of layer ", ToInt(layer.id), " were not there within ",
+      absl::FormatDuration(layer.rows_deadline - begun_), ", the time for them",
+      why.empty() ? "" : ": ", why)));
+  if (ended_by_it) engine_.metrics().RowsLate(layer.id);
+}
+
 // ---- the end ----
 
-void Step::Fail(absl::Status status) {
+bool Step::Fail(absl::Status status) {
   ENGRAM_CHECK(!status.ok());
   std::vector<RowFetch*> fetches;
   {
     MutexLock lock(&mutex_);
-    if (ended_) return;
+    if (ended_) return false;
     ended_ = true;
     status_ = std::move(status);
     ++inside_;
@@ -145,6 +167,21 @@ void Step::Fail(absl::Status status) {
   }
   for (RowFetch* const fetch : fetches) fetch->Cancel();
   Leave();
+  return true;
+}
+
+void Step::ExpireAt(absl::Time now) {
+  if (deadline_ <= now) return Expire();
+  const Layer* late = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    for (const std::unique_ptr<Layer>& layer : layers_) {
+      if (layer->rows_ready || now < layer->rows_deadline) continue;
+      late = layer.get();
+      break;
+    }
+  }
+  if (late != nullptr) FailLate(*late, "");
 }
 
 void Step::Expire() {
@@ -166,7 +203,8 @@ std::string Step::MissingRows() {
 }
 
 bool Step::StillWanted() {
-  if (engine_.clock().Now() >= deadline_) Expire();
+  const absl::Time now = engine_.clock().Now();
+  if (now >= first_deadline_) ExpireAt(now);
   MutexLock lock(&mutex_);
   return !ended_;
 }
@@ -185,7 +223,8 @@ void Step::Leave() {
     if (!ended_ || inside_ > 0 || finishing_) return;
     finishing_ = true;
   }
-  engine_.RunOnHashThread([self = shared_from_this()] { self->Finish(); });
+  engine_.RunOnHashThread(caller_,
+                          [self = shared_from_this()] { self->Finish(); });
 }
 
 void Step::Finish() {

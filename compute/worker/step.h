@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "compute/worker/caller_id.h"
 #include "compute/worker/step_request.h"
 #include "compute/worker/stream_reservation.h"
 #include "core/base/ids.h"
@@ -53,7 +55,7 @@ class StepObserver {
 // One step in flight: hash and fetch every layer's rows, first layer first;
 // compute a chunk of a layer once both its streams and its layer's rows are
 // there. Hashing runs on the engine's own thread, computing on its compute
-// pool, a bounded run of tokens at a time.
+// pool, a bounded run of tokens at a time, each in its caller's turn.
 //
 //   Begin -> Start -> hash, fetch layer a -> hash, fetch layer b -> ...
 //                       AddChunk + rows of its layer -> compute -> OnResult
@@ -66,8 +68,9 @@ class StepObserver {
 class Step : public std::enable_shared_from_this<Step> {
  public:
   // For StepEngine::Begin.
-  Step(StepEngine& engine, StepRequest request, absl::Time begun,
-       absl::Time deadline, std::shared_ptr<StepObserver> observer);
+  Step(StepEngine& engine, CallerId caller, StepRequest request,
+       absl::Time begun, absl::Time deadline,
+       std::shared_ptr<StepObserver> observer);
   ~Step();
 
   // Starts the fetches. Once.
@@ -81,15 +84,19 @@ class Step : public std::enable_shared_from_this<Step> {
   // Nobody will add chunks any more: ends the step unless all have come.
   void EndOfChunks();
 
-  // Ends the step with `status`, not OK, unless it has ended.
-  void Fail(absl::Status status);
+  // Ends the step with `status`, not OK. False: it had ended before.
+  bool Fail(absl::Status status);
   void Cancel() { Fail(absl::CancelledError("the step was cancelled")); }
-  // Ends the step with DEADLINE_EXCEEDED, saying what it waited for.
-  void Expire();
+  // Ends the step with DEADLINE_EXCEEDED if its time is over at `now`, or that
+  // of a layer whose rows are not there; says what it waited for.
+  void ExpireAt(absl::Time now);
 
+  const CallerId& caller() const { return caller_; }
   const StepRequest& request() const { return request_; }
   absl::Time begun() const { return begun_; }
   absl::Time deadline() const { return deadline_; }
+  // Before it nothing can have expired: not later than the deadline.
+  absl::Time first_deadline() const { return first_deadline_; }
   // Packed rows of all layers.
   uint64_t prefetched_bytes() const;
 
@@ -101,6 +108,8 @@ class Step : public std::enable_shared_from_this<Step> {
   void HashLayer(Layer& layer);
   void FetchLayer(Layer& layer);
   void OnRows(Layer& layer, absl::Status status);
+  // The rows did not come within the layer's own time; `why` may be empty.
+  void FailLate(const Layer& layer, absl::string_view why);
 
   absl::Status TakeChunk(LayerId layer_id, StepChunk chunk);
   absl::Status MarkReceived(Layer& layer, uint64_t first, uint64_t count)
@@ -114,7 +123,9 @@ class Step : public std::enable_shared_from_this<Step> {
   BlockOutputs OutputsOf(PendingChunk& pending, uint64_t count) const;
   void FinishRun(Layer& layer, PendingChunk& pending);
 
-  // False once the step has ended; past its deadline it ends here.
+  // Ends the step with DEADLINE_EXCEEDED.
+  void Expire();
+  // False once the step has ended; past a deadline it ends here.
   bool StillWanted();
   // For messages: the first layer that lacks some, or nothing.
   std::string MissingStreams();
@@ -126,9 +137,11 @@ class Step : public std::enable_shared_from_this<Step> {
   void Finish();
 
   StepEngine& engine_;
+  const CallerId caller_;
   const StepRequest request_;
   const absl::Time begun_;
   const absl::Time deadline_;
+  absl::Time first_deadline_;  // constant once made
   const uint64_t token_bytes_;
   // One for each of request_.layer_indices().
   std::vector<std::unique_ptr<Layer>> layers_;

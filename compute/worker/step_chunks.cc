@@ -55,7 +55,7 @@ absl::Status Step::TakeChunk(LayerId layer_id, StepChunk chunk) {
   }
   StreamReservation reserved;
   if (chunk.owner != nullptr) {
-    ENGRAM_ASSIGN_OR_RETURN(reserved, engine_.ReserveStreams(bytes));
+    ENGRAM_ASSIGN_OR_RETURN(reserved, engine_.ReserveStreams(caller_, bytes));
   }
   absl::Status status;
   bool compute = false;
@@ -121,10 +121,10 @@ bool Step::TakeComputeTurn(Layer& layer) {
 }
 
 void Step::ScheduleCompute(Layer& layer) {
-  const bool queued = engine_.compute_pool().TryAdd(
+  absl::Status queued = engine_.RunOnComputePool(
+      caller_,
       [self = shared_from_this(), &layer] { self->ComputeRun(layer); });
-  if (!queued)
-    Fail(OverloadedError("the queue of the compute threads is full"));
+  if (!queued.ok()) Fail(std::move(queued));
 }
 
 void Step::ComputeRun(Layer& layer) {
@@ -239,8 +239,8 @@ void Step::FinishRun(Layer& layer, PendingChunk& pending) {
     }
     again = TakeComputeTurn(layer);
   }
-  // Back to the end of the queue after every run: a long prefill does not
-  // keep other steps out.
+  // Back to the end of the caller's queue after every run: a long prefill does
+  // not keep its other steps out.
   if (again) ScheduleCompute(layer);
 }
 

@@ -14,6 +14,16 @@ namespace {
 // When a caller that met a limit may come again: about a step of decode.
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(20);
 
+// A layer of a step has at most one run in it; so, one of a step that has
+// ended and not been thrown away yet.
+constexpr uint64_t kMaxQueuedRuns = 65536;
+
+// A step queues its start and its end. Twice that, so that no caller's share is
+// ever met: a task can always be queued.
+uint64_t MaxQueuedHashes(const StepEngine::Options& options) {
+  return 2 * (2 * options.max_steps_in_flight + 2);
+}
+
 uint64_t PackedBytesPerToken(const EngramBlock& block) {
   return uint64_t{block.hasher().columns()} * block.row_format().row_bytes();
 }
@@ -26,10 +36,28 @@ StepEngine::Options WithRoomForOneStep(StepEngine::Options options) {
       options.max_tokens_per_step * block.layout().layers().size();
   options.max_prefetched_bytes = std::max(
       options.max_prefetched_bytes, layer_tokens * PackedBytesPerToken(block));
+  // Streams come bit by bit, rows are asked for at once.
   options.max_stream_bytes = std::max(
       options.max_stream_bytes,
-      layer_tokens * TokenStreamBytes(block.config(), StreamDtype::kF32));
+      FairShare::LimitFor(layer_tokens *
+                          TokenStreamBytes(block.config(), StreamDtype::kF32)));
   return options;
+}
+
+const char* ToString(WorkerBound bound) {
+  switch (bound) {
+    case WorkerBound::kSteps:
+      return "steps in flight";
+    case WorkerBound::kPrefetchedBytes:
+      return "bytes of fetched rows";
+    case WorkerBound::kStreamBytes:
+      return "bytes of streams";
+    case WorkerBound::kForwardStreams:
+      return "Forward streams";
+    case WorkerBound::kQueuedRuns:
+      return "runs that wait for a thread";
+  }
+  return "";
 }
 
 }  // namespace
@@ -38,11 +66,35 @@ absl::Status OverloadedError(absl::string_view what) {
   return WithRetryAfter(MakeError(ErrorReason::kOverloaded, what), kRetryAfter);
 }
 
+absl::Status TakeShare(FairShare& share, WorkerBound bound,
+                       const CallerId& caller, uint64_t amount,
+                       WorkerMetrics& metrics) {
+  const FairShare::Verdict verdict = share.Take(caller, amount);
+  if (verdict == FairShare::Verdict::kTaken) return absl::OkStatus();
+  metrics.Refused(bound, verdict);
+  std::string text =
+      absl::StrCat(amount, " more: the worker has ", share.used(),
+                   " of at most ", share.limit(), " ", ToString(bound));
+  if (verdict == FairShare::Verdict::kAboveShare) {
+    absl::StrAppend(&text, ", ", share.HeldBy(caller),
+                    " of them for this caller, ", caller.name,
+                    "; what is left is kept for others");
+  }
+  return OverloadedError(text);
+}
+
 StepEngine::StepEngine(const Options& options)
     : options_(WithRoomForOneStep(options)),
-      // A step queues its start and its end, so this can never be full.
-      hash_thread_({.thread_count = 1,
-                    .max_queued = 2 * options.max_steps_in_flight + 2}) {}
+      step_share_(options_.max_steps_in_flight),
+      prefetched_share_(options_.max_prefetched_bytes),
+      stream_share_(options_.max_stream_bytes),
+      compute_(options_.compute_pool, kMaxQueuedRuns, &metrics().queued_runs()),
+      hash_thread_(
+          {.thread_count = 1, .max_queued = MaxQueuedHashes(options_)}),
+      hash_(&hash_thread_, MaxQueuedHashes(options_),
+            &metrics().queued_hashes()) {
+  metrics().SetQueueLimits(MaxQueuedHashes(options_), kMaxQueuedRuns);
+}
 
 StepEngine::~StepEngine() {
   std::vector<std::shared_ptr<Step>> steps;
@@ -66,6 +118,11 @@ void StepEngine::SetRowSource(RowSource* source) {
   ENGRAM_CHECK(source->row_format() == options_.block->row_format());
   row_source_ = source;
   metrics().ready().Set(CheckTakesSteps(block_health).ok() ? 1 : 0);
+}
+
+void StepEngine::SetTables(absl::Status usable) {
+  MutexLock lock(&mutex_);
+  tables_ = std::move(usable);
 }
 
 absl::Status StepEngine::ObserveBlock() {
@@ -110,6 +167,12 @@ absl::Status StepEngine::CheckTakesSteps(
                                   " still waits for table servers"),
                      {{"worker", options_.worker_name}});
   }
+  if (!tables_.ok()) {
+    return MakeError(ErrorReason::kNotReady,
+                     absl::StrCat("worker ", options_.worker_name,
+                                  " has lost its tables: ", tables_.message()),
+                     {{"worker", options_.worker_name}});
+  }
   return absl::OkStatus();
 }
 
@@ -149,35 +212,43 @@ absl::StatusOr<std::shared_ptr<Step>> StepEngine::TryBegin(
                      "; this worker serves ", options_.version),
         {{"asked", spec.version}, {"served", options_.version}});
   }
+  CallerId caller = std::move(spec.caller);
   ENGRAM_ASSIGN_OR_RETURN(
       StepRequest request,
       StepRequest::Create(block(), options_.max_tokens_per_step,
                           std::move(spec)));
   auto step = std::make_shared<Step>(
-      *this, std::move(request), now,
+      *this, std::move(caller), std::move(request), now,
       std::min(deadline, now + options_.step_timeout), std::move(observer));
   ENGRAM_RETURN_IF_ERROR(Admit(step));
   return step;
 }
 
 absl::Status StepEngine::Admit(std::shared_ptr<Step> step) {
+  const CallerId& caller = step->caller();
   const uint64_t bytes = PrefetchedBytes(step->request());
   MutexLock lock(&mutex_);
-  if (steps_.size() >= options_.max_steps_in_flight) {
-    return OverloadedError(absl::StrCat("the worker has ", steps_.size(),
-                                        " steps in flight, its limit"));
+  ENGRAM_RETURN_IF_ERROR(
+      TakeShare(step_share_, WorkerBound::kSteps, caller, 1, metrics()));
+  const absl::Status rows =
+      TakeShare(prefetched_share_, WorkerBound::kPrefetchedBytes, caller, bytes,
+                metrics());
+  if (!rows.ok()) {
+    step_share_.Give(caller, 1);
+    return rows;
   }
-  if (bytes > options_.max_prefetched_bytes - prefetched_bytes_) {
-    return OverloadedError(absl::StrCat(
-        "rows of this step: ", bytes, " bytes; the worker holds ",
-        prefetched_bytes_, " of at most ", options_.max_prefetched_bytes));
-  }
-  prefetched_bytes_ += bytes;
   const Step* const key = step.get();
   steps_.emplace(key, std::move(step));
-  metrics().steps_in_flight().Set(static_cast<double>(steps_.size()));
-  metrics().prefetched_bytes().Set(static_cast<double>(prefetched_bytes_));
+  ShowUse();
   return absl::OkStatus();
+}
+
+void StepEngine::ShowUse() {
+  metrics().callers().Set(static_cast<double>(step_share_.callers()));
+  metrics().steps_in_flight().Set(static_cast<double>(step_share_.used()));
+  metrics().prefetched_bytes().Set(
+      static_cast<double>(prefetched_share_.used()));
+  metrics().stream_bytes().Set(static_cast<double>(stream_share_.used()));
 }
 
 void StepEngine::ExpireSteps() {
@@ -186,10 +257,10 @@ void StepEngine::ExpireSteps() {
   {
     MutexLock lock(&mutex_);
     for (const auto& [key, step] : steps_) {
-      if (step->deadline() <= now) late.push_back(step);
+      if (step->first_deadline() <= now) late.push_back(step);
     }
   }
-  for (const auto& step : late) step->Expire();
+  for (const auto& step : late) step->ExpireAt(now);
 }
 
 size_t StepEngine::steps_in_flight() const {
@@ -208,31 +279,38 @@ RowSource& StepEngine::row_source() const {
   return *row_source_;
 }
 
-void StepEngine::RunOnHashThread(absl::AnyInvocable<void()> task) {
-  ENGRAM_CHECK(hash_thread_.TryAdd(std::move(task)));
+void StepEngine::RunOnHashThread(const CallerId& caller,
+                                 absl::AnyInvocable<void()> task) {
+  ENGRAM_CHECK(hash_.Add(caller, std::move(task)) ==
+               FairShare::Verdict::kTaken);
 }
 
-absl::StatusOr<StreamReservation> StepEngine::ReserveStreams(uint64_t bytes) {
-  MutexLock lock(&mutex_);
-  if (bytes > options_.max_stream_bytes - stream_bytes_) {
-    return OverloadedError(
-        absl::StrCat("streams: ", bytes, " bytes; the worker holds ",
-                     stream_bytes_, " of at most ", options_.max_stream_bytes));
-  }
-  stream_bytes_ += bytes;
-  metrics().stream_bytes().Set(static_cast<double>(stream_bytes_));
-  return StreamReservation(this, bytes);
+absl::Status StepEngine::RunOnComputePool(const CallerId& caller,
+                                          absl::AnyInvocable<void()> task) {
+  const FairShare::Verdict verdict = compute_.Add(caller, std::move(task));
+  if (verdict == FairShare::Verdict::kTaken) return absl::OkStatus();
+  metrics().Refused(WorkerBound::kQueuedRuns, verdict);
+  return OverloadedError(absl::StrCat("the queue of the compute threads, ",
+                                      kMaxQueuedRuns, " runs, is full"));
 }
 
-void StepEngine::ReleaseStreams(uint64_t bytes) {
+absl::StatusOr<StreamReservation> StepEngine::ReserveStreams(
+    const CallerId& caller, uint64_t bytes) {
   MutexLock lock(&mutex_);
-  ENGRAM_CHECK(bytes <= stream_bytes_);
-  stream_bytes_ -= bytes;
-  metrics().stream_bytes().Set(static_cast<double>(stream_bytes_));
+  ENGRAM_RETURN_IF_ERROR(TakeShare(stream_share_, WorkerBound::kStreamBytes,
+                                   caller, bytes, metrics()));
+  ShowUse();
+  return StreamReservation(this, caller, bytes);
+}
+
+void StepEngine::ReleaseStreams(const CallerId& caller, uint64_t bytes) {
+  MutexLock lock(&mutex_);
+  stream_share_.Give(caller, bytes);
+  ShowUse();
 }
 
 StreamReservation::~StreamReservation() {
-  if (engine_ != nullptr) engine_->ReleaseStreams(bytes_);
+  if (engine_ != nullptr) engine_->ReleaseStreams(caller_, bytes_);
 }
 
 void StepEngine::Ended(const Step& step, const absl::Status& status) {
@@ -240,11 +318,11 @@ void StepEngine::Ended(const Step& step, const absl::Status& status) {
   metrics().StageTook(StepStage::kStep, clock().Now() - step.begun());
   const uint64_t bytes = PrefetchedBytes(step.request());
   MutexLock lock(&mutex_);
-  ENGRAM_CHECK(bytes <= prefetched_bytes_ && steps_.count(&step) == 1);
-  prefetched_bytes_ -= bytes;
+  ENGRAM_CHECK(steps_.count(&step) == 1);
+  prefetched_share_.Give(step.caller(), bytes);
+  step_share_.Give(step.caller(), 1);
   steps_.erase(&step);
-  metrics().steps_in_flight().Set(static_cast<double>(steps_.size()));
-  metrics().prefetched_bytes().Set(static_cast<double>(prefetched_bytes_));
+  ShowUse();
   changed_.NotifyAll();
 }
 

@@ -15,6 +15,9 @@
 #include "absl/time/time.h"
 #include "compute/block/engram_block.h"
 #include "compute/block/row_source.h"
+#include "compute/worker/caller_id.h"
+#include "compute/worker/fair_pool.h"
+#include "compute/worker/fair_share.h"
 #include "compute/worker/metrics.h"
 #include "compute/worker/step.h"
 #include "compute/worker/step_request.h"
@@ -28,8 +31,18 @@ namespace engram {
 // OVERLOADED with RetryInfo: `what` is at its limit.
 absl::Status OverloadedError(absl::string_view what);
 
+// Takes `amount` of a bound for the caller. Else counts the refusal and says
+// it: OVERLOADED.
+absl::Status TakeShare(FairShare& share, WorkerBound bound,
+                       const CallerId& caller, uint64_t amount,
+                       WorkerMetrics& metrics);
+
 // All steps of a worker: admits them, bounds what they hold together, ends
 // those whose time is over.
+//
+// Callers cannot keep each other out: each bound is divided as FairShare says,
+// and hashing and computing take one step's or one run's turn of every caller
+// after the other.
 //
 // Thread safety: all methods may be called concurrently. The destructor
 // cancels what is in flight and waits for its end.
@@ -46,8 +59,8 @@ class StepEngine {
 
     uint64_t max_tokens_per_step = 4096;
     absl::Duration step_timeout = absl::Seconds(60);
-    // Of all steps together. Raised, where too low, to what one step of
-    // max_tokens_per_step needs.
+    // Of all steps together. The bytes are raised, where too low, so that one
+    // step of max_tokens_per_step fits in one caller's share.
     uint64_t max_steps_in_flight = 1024;
     uint64_t max_prefetched_bytes = uint64_t{2} << 30;
     // Streams, from their arrival until their answer has left: an answer
@@ -65,10 +78,14 @@ class StepEngine {
 
   // Before it every Begin is NOT_READY. `source` outlives the engine. Once.
   void SetRowSource(RowSource* source);
+  // While it is not OK every Begin is NOT_READY and says why; steps in flight
+  // go on. OK at first.
+  void SetTables(absl::Status usable);
   // From now on every Begin is DRAINING.
   void Drain();
   bool draining() const;
-  // Takes steps: has a row source, its block is sound and it is not draining.
+  // Takes steps: has a row source whose tables can be used, its block is sound
+  // and it is not draining.
   bool ready() const;
   // The status that Begin gives a step now, whatever it asks.
   absl::Status CheckTakesSteps() const;
@@ -84,10 +101,11 @@ class StepEngine {
       std::shared_ptr<StepObserver> observer);
 
   // Takes `bytes` of max_stream_bytes. OVERLOADED.
-  absl::StatusOr<StreamReservation> ReserveStreams(uint64_t bytes);
+  absl::StatusOr<StreamReservation> ReserveStreams(const CallerId& caller,
+                                                   uint64_t bytes);
 
-  // Ends the steps whose deadline has passed. To be called every few
-  // milliseconds; tests call it by hand.
+  // Ends the steps whose deadline has passed, or that of a layer's rows. To be
+  // called every few milliseconds; tests call it by hand.
   void ExpireSteps();
 
   // Looks how the block is: brings the metrics up to date, and returns its
@@ -103,11 +121,14 @@ class StepEngine {
   const EngramBlock& block() const { return *options_.block; }
   const Clock& clock() const { return *options_.clock; }
   WorkerMetrics& metrics() const { return *options_.metrics; }
-  ThreadPool& compute_pool() const { return *options_.compute_pool; }
   uint64_t max_tokens_per_run() const { return options_.max_tokens_per_run; }
   // REQUIRES: SetRowSource was called; so it is once a step was admitted.
   RowSource& row_source() const;
-  void RunOnHashThread(absl::AnyInvocable<void()> task);
+  // A step has at most two at a time.
+  void RunOnHashThread(const CallerId& caller, absl::AnyInvocable<void()> task);
+  // A run of tokens, in its caller's turn. OVERLOADED: too many wait.
+  absl::Status RunOnComputePool(const CallerId& caller,
+                                absl::AnyInvocable<void()> task);
   // The step holds nothing any more.
   void Ended(const Step& step, const absl::Status& status);
 
@@ -116,7 +137,8 @@ class StepEngine {
 
   absl::Status CheckTakesSteps(const absl::Status& block_health) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseStreams(uint64_t bytes);
+  void ReleaseStreams(const CallerId& caller, uint64_t bytes);
+  void ShowUse() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Step>> TryBegin(
       StepSpec spec, absl::Time deadline,
       std::shared_ptr<StepObserver> observer);
@@ -126,14 +148,18 @@ class StepEngine {
   mutable Mutex mutex_;
   CondVar changed_;
   RowSource* row_source_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  absl::Status tables_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::unordered_map<const Step*, std::shared_ptr<Step>> steps_
       ABSL_GUARDED_BY(mutex_);
-  uint64_t prefetched_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t stream_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  FairShare step_share_ ABSL_GUARDED_BY(mutex_);
+  FairShare prefetched_share_ ABSL_GUARDED_BY(mutex_);
+  FairShare stream_share_ ABSL_GUARDED_BY(mutex_);
+  FairPool compute_;
   // A thread of its own: the fetch of a new step does not queue behind the
-  // projections of others. Last: joined before the rest goes.
+  // projections of others. Joined before the rest goes.
   ThreadPool hash_thread_;
+  FairPool hash_;
 };
 
 }  // namespace engram

@@ -28,12 +28,13 @@ struct Step::PendingChunk {
   v1::LayerResult result;
 };
 
-// `row_ids` and `rows` are made by the thread in StartFetches, then written by
-// the fetch, and read by runs once rows_ready; all else is under the step's
-// mutex.
+// The first three are constant. `row_ids` and `rows` are made by the thread in
+// StartFetches, then written by the fetch, and read by runs once rows_ready;
+// all else is under the step's mutex.
 struct Step::Layer {
   size_t index = 0;  // in the model
   LayerId id{};
+  absl::Time rows_deadline;  // not later than the step's
   std::vector<RowId> row_ids;
   RowsBuffer rows;
 

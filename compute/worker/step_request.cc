@@ -41,6 +41,7 @@ absl::StatusOr<StepRequest> StepRequest::Create(const EngramBlock& block,
   StepRequest request;
   ENGRAM_RETURN_IF_ERROR(request.TakeKinds(spec.dtype, spec.return_kind));
   ENGRAM_RETURN_IF_ERROR(request.TakeLayers(block, spec.layers));
+  ENGRAM_RETURN_IF_ERROR(request.TakeLayerTimeouts(block, spec.layer_timeouts));
   ENGRAM_RETURN_IF_ERROR(
       request.TakeSequences(block, max_tokens, std::move(spec.sequences)));
   request.JoinMasks();
@@ -103,6 +104,39 @@ absl::Status StepRequest::TakeLayers(const EngramBlock& block,
     return absl::InvalidArgumentError(
         absl::StrCat("layer ", block.config().layer_ids[*twice],
                      " stands twice in one step"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepRequest::TakeLayerTimeouts(
+    const EngramBlock& block,
+    absl::Span<const StepSpec::LayerTimeout> timeouts) {
+  rows_timeouts_.assign(layer_indices_.size(), absl::InfiniteDuration());
+  for (const StepSpec::LayerTimeout& timeout : timeouts) {
+    const uint32_t id = ToInt(timeout.layer);
+    const auto index = block.layout().IndexOf(timeout.layer);
+    const auto found = !index.ok()
+                           ? layer_indices_.end()
+                           : std::lower_bound(layer_indices_.begin(),
+                                              layer_indices_.end(), *index);
+    if (found == layer_indices_.end() || *found != *index) {
+      return MakeError(
+          ErrorReason::kUnknownLayer,
+          absl::StrCat("layer_timeouts has layer ", id,
+                       ", which is not among the layers of the step"),
+          {{"layer", absl::StrCat(id)}});
+    }
+    absl::Duration& taken = rows_timeouts_[found - layer_indices_.begin()];
+    if (taken != absl::InfiniteDuration()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("layer ", id, " stands twice in layer_timeouts"));
+    }
+    if (timeout.timeout <= absl::ZeroDuration()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "layer_timeouts gives layer ", id, " ",
+          absl::FormatDuration(timeout.timeout), "; it must be above 0"));
+    }
+    taken = timeout.timeout;
   }
   return absl::OkStatus();
 }

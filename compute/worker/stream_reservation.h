@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "compute/worker/caller_id.h"
+
 namespace engram {
 
 class StepEngine;
@@ -23,14 +25,16 @@ class StreamReservation {
 
  private:
   friend class StepEngine;
-  StreamReservation(StepEngine* engine, uint64_t bytes)
-      : engine_(engine), bytes_(bytes) {}
+  StreamReservation(StepEngine* engine, CallerId caller, uint64_t bytes)
+      : engine_(engine), caller_(std::move(caller)), bytes_(bytes) {}
   void Swap(StreamReservation& other) {
     std::swap(engine_, other.engine_);
+    std::swap(caller_, other.caller_);
     std::swap(bytes_, other.bytes_);
   }
 
   StepEngine* engine_ = nullptr;
+  CallerId caller_;
   uint64_t bytes_ = 0;
 };
 

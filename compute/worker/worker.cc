@@ -9,19 +9,24 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
 #include "core/model/checkpoint.h"
 #include "core/model/manifest.h"
 #include "core/model/token_map.h"
+#include "core/wire/error_detail.h"
 
 namespace engram {
 namespace {
 
-// How long one wait for table servers blocks; between waits the thread looks
-// whether the worker is stopping.
-constexpr absl::Duration kConnectSlice = absl::Seconds(2);
+// How long a wait for table servers blocks; between waits the thread looks
+// whether the worker is stopping. Each new client gets longer to connect than
+// the one before: one look for members may take 3 s, the first answer of a busy
+// server as long again.
+constexpr absl::Duration kLongestConnect = absl::Seconds(10);
+constexpr absl::Duration kPartitionsSlice = absl::Seconds(2);
 constexpr absl::Duration kTickPeriod = absl::Milliseconds(10);
 
 std::string HostName() {
@@ -156,7 +161,8 @@ void Worker::Connect() {
     row_source_ =
         std::make_unique<RemoteRowSource>(table_client_.get(), &metrics_);
     engine_->SetRowSource(row_source_.get());
-    rpc_server_->SetServing(true);
+    metrics_.tables_covered().Set(1);
+    SetServing();
   }
   {
     MutexLock lock(&mutex_);
@@ -169,20 +175,24 @@ absl::Status Worker::ConnectTables() {
   // One gather a layer, of every step that the engine may admit.
   const uint64_t max_gathers =
       engine_->options().max_steps_in_flight * block_->layout().layers().size();
-  while (!leaving()) {
-    auto client = TableClient::Create({.addresses = options_.table_addresses,
-                                       .members = options_.table_members,
-                                       .expected_version = version(),
-                                       .max_gathers_in_flight = max_gathers,
-                                       .connect_timeout = kConnectSlice,
-                                       .metrics = registry_});
+  for (absl::Duration timeout = options_.connect_timeout; !leaving();
+       timeout = std::min(2 * timeout, kLongestConnect)) {
+    auto client =
+        TableClient::Create({.addresses = options_.table_addresses,
+                             .members = options_.table_members,
+                             .expected_version = version(),
+                             .max_gathers_in_flight = max_gathers,
+                             .connect_timeout = timeout,
+                             .row_cache_bytes = options_.row_cache_bytes,
+                             .metrics = registry_});
     if (client.ok()) {
       ENGRAM_RETURN_IF_ERROR(CheckTables((*client)->table()));
       table_client_ = *std::move(client);
       return absl::OkStatus();
     }
     if (!absl::IsUnavailable(client.status()) &&
-        !absl::IsDeadlineExceeded(client.status())) {
+        !absl::IsDeadlineExceeded(client.status()) &&
+        !MayBeReplaced(client.status())) {
       return Annotate(client.status(),
                       absl::StrCat("checkpoint ", options_.checkpoint_dir,
                                    " is table version ", version(),
@@ -192,6 +202,11 @@ absl::Status Worker::ConnectTables() {
                  std::string(client.status().message()));
   }
   return absl::CancelledError("the worker is going down");
+}
+
+bool Worker::MayBeReplaced(const absl::Status& refused) const {
+  return !options_.table_members.empty() &&
+         ReasonOf(refused) == ErrorReason::kWrongTable;
 }
 
 absl::Status Worker::CheckTables(const TableInfo& table) const {
@@ -212,7 +227,7 @@ absl::Status Worker::CheckTables(const TableInfo& table) const {
 absl::Status Worker::AwaitPartitions() {
   while (!leaving()) {
     const absl::Status status =
-        table_client_->WaitUntilComplete(absl::Now() + kConnectSlice);
+        table_client_->WaitUntilComplete(absl::Now() + kPartitionsSlice);
     if (!absl::IsDeadlineExceeded(status)) return status;
     spdlog::info("waiting for partitions: {}", std::string(status.message()));
   }
@@ -239,13 +254,37 @@ void Worker::TickUntilStopped() {
   bool failed = false;
   while (!stopping_.WaitUntil(absl::Now() + kTickPeriod)) {
     engine_->ExpireSteps();
+    ObserveTables();
     const absl::Status block = engine_->ObserveBlock();
-    if (block.ok()) continue;
-    if (!failed) spdlog::error("no longer ready: {}", block.ToString());
-    failed = true;
-    // Each time: Connect may just have said the contrary.
-    rpc_server_->SetServing(false);
+    if (!block.ok() && !failed) {
+      spdlog::error("no longer ready: {}", block.ToString());
+      failed = true;
+    }
+    SetServing();
   }
+}
+
+void Worker::ObserveTables() {
+  if (!connected_.HasBeenNotified() || row_source_ == nullptr) return;
+  const absl::Status covered = table_client_->CheckComplete();
+  metrics_.tables_covered().Set(covered.ok() ? 1 : 0);
+  const bool before = tables_watch_.reliable();
+  tables_watch_.Observe(covered.ok(), Clock::Steady().Now());
+  if (tables_watch_.reliable()) {
+    if (!before) spdlog::info("ready again: every partition has a server");
+    return engine_->SetTables(absl::OkStatus());
+  }
+  if (covered.ok()) return;  // the last that was said holds a moment longer
+  if (before) spdlog::warn("not ready: {}", std::string(covered.message()));
+  engine_->SetTables(covered);
+}
+
+void Worker::SetServing() {
+  MutexLock lock(&serving_mutex_);
+  const bool serving = engine_->ready() && !leaving();
+  if (serving == serving_) return;
+  serving_ = serving;
+  rpc_server_->SetServing(serving);
 }
 
 void Worker::StopConnecting() {
@@ -255,7 +294,7 @@ void Worker::StopConnecting() {
 
 void Worker::Drain(absl::Time deadline) {
   StopConnecting();
-  rpc_server_->SetServing(false);
+  SetServing();
   if (engine_->ready()) {
     spdlog::info("draining: serving on for {} while callers leave",
                  absl::FormatDuration(options_.drain_grace));

@@ -19,6 +19,7 @@
 #include "compute/worker/remote_row_source.h"
 #include "compute/worker/service.h"
 #include "compute/worker/step_engine.h"
+#include "compute/worker/tables_watch.h"
 #include "core/base/mutex.h"
 #include "core/base/notification.h"
 #include "core/base/thread_pool.h"
@@ -32,6 +33,7 @@ namespace engram {
 //
 //   Start: checkpoint, token map, weights -> listening (GetModel, health)
 //   in the background: table client -> every partition has a server -> ready
+//   from then on: not ready while partitions have had no server for a second
 //   Drain: health NOT_SERVING, drain_grace passes, steps end, server goes down
 //
 // Thread safety: all methods may be called concurrently; Drain once.
@@ -43,11 +45,15 @@ class Worker {
     std::vector<std::string> table_addresses;
     std::string table_members;
     std::string listen;          // host:port or unix:PATH
+    // As in TableClient::Options.
+    uint64_t row_cache_bytes = 0;
     std::string token_map_path;  // empty: engram_token_map.bin beside config
     std::string worker_name;     // empty: the host's name
     std::string admin;           // host:port of /metrics, empty: none
     size_t compute_threads = 0;  // 0: one for each core
     BlockRequest compute;        // on which device, and how
+    // Of the first try to reach table servers; each further one gets longer.
+    absl::Duration connect_timeout = absl::Seconds(2);
     uint64_t max_tokens_per_step = 4096;
     absl::Duration step_timeout = absl::Seconds(60);
     // After a drain began: time for callers to go elsewhere.
@@ -66,9 +72,11 @@ class Worker {
   std::string admin_address() const;
   const std::string& version() const { return engine_->options().version; }
 
-  // OK: it takes steps. DEADLINE_EXCEEDED: not yet. FAILED_PRECONDITION: never
-  // will, the tables are of another version (the message names both).
-  // UNAVAILABLE: the device has failed meanwhile.
+  // OK: it has begun to take steps. DEADLINE_EXCEEDED: not yet.
+  // FAILED_PRECONDITION: never will: all of `table_addresses` are servers of
+  // another version (the message names both); servers that are found as members
+  // may be replaced, and are waited for. UNAVAILABLE: the device has failed
+  // meanwhile.
   absl::Status WaitUntilReady(absl::Time deadline);
 
   // UNAVAILABLE: the device has failed; only a new process can use it again.
@@ -87,12 +95,15 @@ class Worker {
   // The background thread: until ready, failed or stopping.
   void Connect();
   absl::Status ConnectTables();
+  bool MayBeReplaced(const absl::Status& refused) const;
   absl::Status CheckTables(const TableInfo& table) const;
   absl::Status AwaitPartitions();
-  // The thread that looks after steps and block all the time.
+  // The thread that looks after steps, block and tables all the time.
   void TickUntilStopped();
+  void ObserveTables();
+  void SetServing();
   std::string NotReadyReason() const;
-  // Tables are waited for no more; nothing sets health after this.
+  // Tables are waited for no more; nothing says that it serves after this.
   void StopConnecting();
   bool leaving() const { return leaving_.HasBeenNotified(); }
 
@@ -114,6 +125,10 @@ class Worker {
   Notification connected_;  // connect_status_ is final
   mutable Mutex mutex_;
   absl::Status connect_status_ ABSL_GUARDED_BY(mutex_);
+  TablesWatch tables_watch_;  // the tick thread's
+  // What health says follows what is so: who sets it looks under this.
+  Mutex serving_mutex_;
+  bool serving_ ABSL_GUARDED_BY(serving_mutex_) = false;
   std::thread connect_thread_;
   std::thread tick_thread_;
 };

@@ -16,9 +16,6 @@ namespace {
 
 using WeightMap = std::map<std::string, std::string>;
 
-// DeepSeek-V4.1-Flash has 100k tensors and 10 MB of index.
-constexpr size_t kMaxIndexBytes = 100'000'000;
-
 // A name from the index must not lead out of the checkpoint's directory.
 bool IsPlainFileName(absl::string_view name) {
   return !name.empty() && name != "." && !absl::StrContains(name, "..") &&

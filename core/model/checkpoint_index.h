@@ -1,6 +1,7 @@
 #ifndef ENGRAM_CORE_MODEL_CHECKPOINT_INDEX_H_
 #define ENGRAM_CORE_MODEL_CHECKPOINT_INDEX_H_
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ namespace engram {
 
 inline constexpr char kIndexFileName[] = "model.safetensors.index.json";
 inline constexpr char kSingleFileName[] = "model.safetensors";
+// DeepSeek-V4.1-Flash has 100k tensors and 10 MB of index.
+inline constexpr size_t kMaxIndexBytes = 100'000'000;
 
 // The weight_map of an index: tensor name -> file name. INVALID_ARGUMENT: not
 // an index, a tensor that stands twice, a file name that is not one of the

@@ -16,7 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr size_t kMaxLayers = 64;
 // numpy seeds a layer's generator with 10007 * layer id: stays in 32 bits.
 constexpr uint32_t kMaxLayerId = 65535;

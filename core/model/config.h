@@ -1,6 +1,7 @@
 #ifndef ENGRAM_CORE_MODEL_CONFIG_H_
 #define ENGRAM_CORE_MODEL_CONFIG_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace engram {
 
 // The most rows of one layer: row ids are uint32.
 inline constexpr uint64_t kMaxLayerRows = uint64_t{1} << 32;
+inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;  // of config.json
 
 // The Engram part of a model's config.json; names as there, without `engram_`.
 // Values are checked: within the limits below, and consistent.

@@ -115,6 +115,10 @@ absl::StatusOr<Manifest> BuildManifest(
 // checked as partitions are loaded.
 absl::Status CheckManifestMatches(const Manifest& manifest,
                                   const Checkpoint& checkpoint);
+// The same of its source and its config alone, where `checkpoint` is a name.
+absl::Status CheckManifestConfig(const Manifest& manifest,
+                                 const EngramConfig& config,
+                                 absl::string_view checkpoint);
 
 }  // namespace engram
 

@@ -200,6 +200,13 @@ std::string ConfigDifference(const EngramConfig& manifest,
   return absl::StrCat("the manifest lacks ", theirs.dump());
 }
 
+absl::Status OfAnother(const Manifest& manifest, absl::string_view checkpoint,
+                       absl::string_view difference) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the manifest (version ", manifest.version(),
+      ") is not of the checkpoint ", checkpoint, ": ", difference));
+}
+
 }  // namespace
 
 absl::StatusOr<Manifest> BuildManifest(
@@ -236,27 +243,30 @@ absl::StatusOr<Manifest> BuildManifest(
                           partition_rows, std::move(layers), "checkpoint");
 }
 
+absl::Status CheckManifestConfig(const Manifest& manifest,
+                                 const EngramConfig& config,
+                                 absl::string_view checkpoint) {
+  if (manifest.source() != "checkpoint") {
+    return OfAnother(manifest, checkpoint,
+                     absl::StrCat("its source is ", manifest.source()));
+  }
+  if (manifest.config() == config) return absl::OkStatus();
+  return OfAnother(manifest, checkpoint,
+                   ConfigDifference(manifest.config(), config));
+}
+
 absl::Status CheckManifestMatches(const Manifest& manifest,
                                   const Checkpoint& checkpoint) {
-  const auto error = [&](const auto&... parts) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the manifest (version ", manifest.version(),
-        ") is not of the checkpoint ", checkpoint.dir(), ": ", parts...));
-  };
-  if (manifest.source() != "checkpoint") {
-    return error("its source is ", manifest.source());
-  }
-  if (manifest.config() != checkpoint.config()) {
-    return error(ConfigDifference(manifest.config(), checkpoint.config()));
-  }
+  ENGRAM_RETURN_IF_ERROR(
+      CheckManifestConfig(manifest, checkpoint.config(), checkpoint.dir()));
   const RowFormat& format = manifest.row_format();
   const RowFormat& stored = checkpoint.row_format();
-  if (format != stored) {
-    return error("rows of ", format.width, " features in blocks of ",
-                 format.block_size, " in the manifest, of ", stored.width,
-                 " in blocks of ", stored.block_size, " in the checkpoint");
-  }
-  return absl::OkStatus();
+  if (format == stored) return absl::OkStatus();
+  return OfAnother(
+      manifest, checkpoint.dir(),
+      absl::StrCat("rows of ", format.width, " features in blocks of ",
+                   format.block_size, " in the manifest, of ", stored.width,
+                   " in blocks of ", stored.block_size, " in the checkpoint"));
 }
 
 }  // namespace engram

@@ -172,7 +172,7 @@ absl::Status RunOnWorker(const Parts& parts, const DemoText& text,
       const std::unique_ptr<ComputeClient::Step> step,
       parts.worker->Begin({std::move(sequence)}, StepDtype::kBf16,
                           StepReturn::kStreams, std::move(layers),
-                          absl::Now() + kStepTimeout));
+                          {.deadline = absl::Now() + kStepTimeout}));
   size_t bytes = 0;
   for (LayerRun& run : runs) {
     StepLayerIo io;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -11,16 +12,31 @@
 
 namespace engram {
 
+Attempts::Attempts(WorkerSet* workers, StepMonitor* monitor,
+                   const StepWork& work, absl::Time deadline)
+    : workers_(workers),
+      monitor_(monitor),
+      work_(work),
+      deadline_(deadline),
+      avoid_(workers->size(), false) {
+  monitor_->StepStarted();
+}
+
 absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> Attempts::Next() {
+  if (std::exchange(is_retry_, false) && !monitor_->MayRetryAtOnce()) Wait();
   while (true) {
     auto lease = workers_->Take(avoid_, deadline_);
     if (!lease.ok()) return WithLastFailure(lease.status());
-    if (*lease != nullptr) return lease;
+    if (*lease != nullptr) {
+      AwaitOne();
+      return lease;
+    }
     if (absl::Now() >= deadline_) {
       return WithLastFailure(
           absl::DeadlineExceededError("no compute worker took the step"));
     }
-    WaitForNextRound();
+    Wait();
+    std::fill(avoid_.begin(), avoid_.end(), false);
   }
 }
 
@@ -34,14 +50,50 @@ bool Attempts::MayRetry(const WorkerSet::Lease& lease,
   }
   if (!overloaded) workers_->MarkDown(lease.index(), status);
   avoid_[lease.index()] = true;
+  is_retry_ = true;
   last_failure_ =
       Annotate(status, absl::StrCat("worker ", lease.link().address()));
   return true;
 }
 
+void Attempts::AwaitOne() {
+  hedge_wait_ = monitor_->HedgeDelay(work_);
+  const absl::Time now = absl::Now();
+  hedge_at_ = now + std::min(hedge_wait_, (deadline_ - now) / 2);
+}
+
+std::unique_ptr<WorkerSet::Lease> Attempts::Hedge(
+    const WorkerSet::Lease& silent) {
+  hedge_at_ = absl::InfiniteFuture();
+  if (absl::Now() >= deadline_) return nullptr;
+  std::vector<bool> avoid = avoid_;
+  avoid[silent.index()] = true;
+  auto lease = workers_->TakeForHedge(avoid);
+  if (lease != nullptr &&
+      monitor_->MayHedge(workers_->IsSuspect(silent.index()))) {
+    return lease;
+  }
+  hedge_wait_ *= 2;
+  hedge_at_ = absl::Now() + hedge_wait_;
+  return nullptr;
+}
+
+void Attempts::Answered(const WorkerSet::Lease& lease, absl::Duration time) {
+  monitor_->Took(work_, time);
+  workers_->Answered(lease.index());
+}
+
+void Attempts::HedgeWon(const WorkerSet::Lease& silent) {
+  monitor_->HedgeWon();
+  Silent(silent);
+}
+
+void Attempts::Silent(const WorkerSet::Lease& lease) {
+  if (workers_->Silent(lease.index())) monitor_->WorkerEjected();
+}
+
 void Attempts::HeardNothing(const WorkerSet::Lease& lease) {
-  workers_->MarkDown(lease.index(), absl::DeadlineExceededError(
-                                        "it did not answer a step in time"));
+  if (workers_->HeardNothing(lease.index())) monitor_->WorkerEjected();
 }
 
 absl::Status Attempts::GiveUp(const WorkerSet::Lease& lease,
@@ -58,12 +110,11 @@ absl::Status Attempts::WithLastFailure(const absl::Status& status) const {
                                    last_failure_.message()));
 }
 
-void Attempts::WaitForNextRound() {
+void Attempts::Wait() {
   const absl::Duration delay =
       std::max(RetryAfterOf(last_failure_).value_or(absl::ZeroDuration()),
-               BackoffDelay({}, ++rounds_));
+               BackoffDelay({}, ++waits_));
   absl::SleepFor(std::min(delay, deadline_ - absl::Now()));
-  std::fill(avoid_.begin(), avoid_.end(), false);
 }
 
 }  // namespace engram

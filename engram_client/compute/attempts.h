@@ -8,20 +8,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "engram_client/compute/step_monitor.h"
 #include "engram_client/compute/worker_set.h"
 
 namespace engram {
 
-// Where a step is tried, one worker after another, until its deadline. Steps
-// are pure, so one that may have run is simply run again.
+// Where a step is tried, one worker after another, until its deadline, and on
+// a second one when the first is silent. Steps are pure, so one that may have
+// run is simply run again.
 //
 // Not synchronised.
 class Attempts {
  public:
-  Attempts(WorkerSet* workers, absl::Time deadline)
-      : workers_(workers),
-        deadline_(deadline),
-        avoid_(workers->size(), false) {}
+  // `work`: what is waited for at a time.
+  Attempts(WorkerSet* workers, StepMonitor* monitor, const StepWork& work,
+           absl::Time deadline);
 
   // The worker for the next attempt. After each ready one has failed, waits
   // as long as the last answer asked for, or a growing while, and goes round
@@ -33,6 +34,21 @@ class Attempts {
   // with another version (WRONG_TABLE). Remembers the worker.
   bool MayRetry(const WorkerSet::Lease& lease, const absl::Status& status);
 
+  // The work goes on at one worker only from now on: it will be hedged at
+  // hedge_at() unless it is answered.
+  void AwaitOne();
+  absl::Time hedge_at() const { return hedge_at_; }
+  // At hedge_at(): another worker that is ready, for the same work. Null, and a
+  // later hedge_at(): there is none, or no budget. Else, and after the
+  // deadline, hedge_at() is never.
+  std::unique_ptr<WorkerSet::Lease> Hedge(const WorkerSet::Lease& silent);
+
+  // `time`: since the work was sent there.
+  void Answered(const WorkerSet::Lease& lease, absl::Duration time);
+  // Another one answered what was asked of this one first.
+  void HedgeWon(const WorkerSet::Lease& silent);
+  // No word of a worker that has nothing to compute any more.
+  void Silent(const WorkerSet::Lease& lease);
   // The deadline passed without a word of the worker about the step: it gets
   // no other before it has told its model again.
   void HeardNothing(const WorkerSet::Lease& lease);
@@ -46,13 +62,18 @@ class Attempts {
 
  private:
   absl::Status WithLastFailure(const absl::Status& status) const;
-  void WaitForNextRound();
+  void Wait();
 
   WorkerSet* const workers_;
+  StepMonitor* const monitor_;
+  const StepWork work_;
   const absl::Time deadline_;
   std::vector<bool> avoid_;  // have failed in this round
-  uint32_t rounds_ = 0;
+  bool is_retry_ = false;    // the next one, and has not been counted
+  uint32_t waits_ = 0;
   absl::Status last_failure_;
+  absl::Duration hedge_wait_;
+  absl::Time hedge_at_ = absl::InfiniteFuture();
 };
 
 }  // namespace engram

@@ -1,44 +1,21 @@
 #include "engram_client/compute_client.h"
 
-#include <grpcpp/client_context.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/base/notification.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
 #include "core/wire/error_detail.h"
+#include "engram_client/compute/apply_step.h"
 #include "engram_client/compute/attempts.h"
 #include "engram_client/compute/remote_step.h"
 #include "engram_client/compute/step_messages.h"
+#include "engram_client/compute/step_monitor.h"
 #include "engram_client/compute/worker_set.h"
 
 namespace engram {
 namespace {
-
-// One unary Apply on one worker.
-absl::Status CallApply(v1::ComputeService::Stub& stub,
-                       const v1::ApplyRequest& request, absl::Time deadline,
-                       v1::ApplyResponse* response) {
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(deadline));
-  grpc::Status result;
-  Notification done;
-  stub.async()->Apply(&context, &request, response,
-                      [&](const grpc::Status& status) {
-                        result = status;
-                        done.Notify();
-                      });
-  done.Wait();  // ends with the call's deadline
-  const absl::Status status = FromGrpcStatus(result);
-  if (absl::IsCancelled(status)) {
-    // Not by this client: the worker went down with the call in flight.
-    return absl::UnavailableError(status.message());
-  }
-  return status;
-}
 
 absl::Status TakeResponse(const StepShape& shape, const ModelInfo& model,
                           const v1::ApplyResponse& response,
@@ -74,8 +51,11 @@ absl::Status CheckMessageSize(const v1::ApplyRequest& request) {
 
 class ComputeClientImpl final : public ComputeClient {
  public:
-  ComputeClientImpl(std::unique_ptr<WorkerSet> workers, ModelInfo model)
-      : workers_(std::move(workers)), model_(std::move(model)) {}
+  ComputeClientImpl(std::unique_ptr<WorkerSet> workers, ModelInfo model,
+                    absl::Duration first_hedge_delay)
+      : workers_(std::move(workers)),
+        model_(std::move(model)),
+        monitor_(first_hedge_delay) {}
 
   const ModelInfo& model() const override { return model_; }
 
@@ -96,38 +76,31 @@ class ComputeClientImpl final : public ComputeClient {
     }
     ENGRAM_RETURN_IF_ERROR(CheckMessageSize(request));
 
-    Attempts attempts(workers_.get(), deadline);
-    while (true) {
-      ENGRAM_ASSIGN_OR_RETURN(const auto lease, attempts.Next());
-      v1::ApplyResponse response;
-      absl::Status status =
-          CallApply(lease->link().stub(), request, deadline, &response);
-      if (status.ok()) {
-        status = TakeResponse(shape, model_, response, layers);
-      }
-      if (status.ok()) return status;
-      if (absl::IsDeadlineExceeded(status) && absl::Now() >= deadline) {
-        attempts.HeardNothing(*lease);
-      }
-      if (!attempts.MayRetry(*lease, status)) {
-        return attempts.GiveUp(*lease, status);
-      }
-    }
+    ApplyStep step(&request, Attempts(workers_.get(), &monitor_,
+                                      {.kind = StepWork::Kind::kApply,
+                                       .tokens = shape.tokens * layers.size()},
+                                      deadline));
+    return step.Run([&](const v1::ApplyResponse& response) {
+      return TakeResponse(shape, model_, response, layers);
+    });
   }
 
   absl::StatusOr<std::unique_ptr<Step>> Begin(
       std::vector<StepSequence> sequences, StepDtype dtype, StepReturn what,
-      std::vector<LayerId> layers, absl::Time deadline) override {
-    auto step = std::make_unique<RemoteStep>(&model_, workers_.get(),
+      std::vector<LayerId> layers, const StepOptions& options) override {
+    auto step = std::make_unique<RemoteStep>(&model_, workers_.get(), &monitor_,
                                              std::move(sequences), dtype, what,
-                                             std::move(layers), deadline);
+                                             std::move(layers), options);
     ENGRAM_RETURN_IF_ERROR(step->Begin());
     return step;
   }
 
+  Stats stats() const override { return monitor_.stats(); }
+
  private:
   const std::unique_ptr<WorkerSet> workers_;
   const ModelInfo model_;
+  StepMonitor monitor_;
 };
 
 }  // namespace
@@ -137,12 +110,18 @@ absl::StatusOr<std::unique_ptr<ComputeClient>> ComputeClient::Create(
   if (options.addresses.empty()) {
     return absl::InvalidArgumentError("no address of a compute worker");
   }
+  if (options.first_hedge_delay <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_hedge_delay is ",
+                     absl::FormatDuration(options.first_hedge_delay),
+                     "; it must be more than 0"));
+  }
   auto workers = std::make_unique<WorkerSet>(options.addresses);
   ENGRAM_ASSIGN_OR_RETURN(
       ModelInfo model,
       workers->WaitForModel(absl::Now() + options.connect_timeout));
-  return std::make_unique<ComputeClientImpl>(std::move(workers),
-                                             std::move(model));
+  return std::make_unique<ComputeClientImpl>(
+      std::move(workers), std::move(model), options.first_hedge_delay);
 }
 
 }  // namespace engram

@@ -10,38 +10,21 @@ namespace engram {
 
 // ---- StepReplies ----
 
-void StepReplies::Push(v1::StepResult result) {
+void StepReplies::Push(Reply reply) {
   MutexLock lock(&mutex_);
-  if (end_.has_value()) return;
-  results_.push_back(std::move(result));
+  replies_.push_back(std::move(reply));
   changed_.NotifyAll();
 }
 
-void StepReplies::End(absl::Status status) {
+std::optional<StepReplies::Reply> StepReplies::WaitNext(absl::Time deadline) {
   MutexLock lock(&mutex_);
-  if (end_.has_value()) return;
-  end_ = std::move(status);
-  changed_.NotifyAll();
-}
-
-StepReplies::Next StepReplies::WaitNext(absl::Time deadline) {
-  MutexLock lock(&mutex_);
-  while (results_.empty() && !end_.has_value()) {
+  while (replies_.empty()) {
     if (!changed_.WaitUntil(&mutex_, deadline)) break;
   }
-  Next next;
-  if (!results_.empty()) {
-    next.result = std::move(results_.front());
-    results_.pop_front();
-  } else {
-    next.end = end_;
-  }
-  return next;
-}
-
-bool StepReplies::ended() const {
-  MutexLock lock(&mutex_);
-  return end_.has_value();
+  if (replies_.empty()) return std::nullopt;
+  Reply reply = std::move(replies_.front());
+  replies_.pop_front();
+  return reply;
 }
 
 // ---- ForwardStream ----
@@ -62,7 +45,7 @@ void ForwardStream::Start(v1::ComputeService::Stub& stub) {
   StartCall();
 }
 
-uint64_t ForwardStream::AddStep(std::shared_ptr<StepReplies> replies) {
+uint64_t ForwardStream::AddStep(const RunReplies& replies) {
   std::optional<absl::Status> end;
   uint64_t id = 0;
   {
@@ -71,7 +54,7 @@ uint64_t ForwardStream::AddStep(std::shared_ptr<StepReplies> replies) {
     end = end_;
     if (!end.has_value()) steps_.emplace(id, replies);
   }
-  if (end.has_value()) replies->End(*std::move(end));
+  if (end.has_value()) replies.End(*std::move(end));
   return id;
 }
 
@@ -143,7 +126,7 @@ void ForwardStream::OnReadDone(bool ok) {
 }
 
 void ForwardStream::Deliver(v1::ForwardResponse response) {
-  std::shared_ptr<StepReplies> replies;
+  RunReplies replies;
   const bool is_end = response.kind_case() == v1::ForwardResponse::kEnd;
   {
     MutexLock lock(&mutex_);
@@ -153,9 +136,9 @@ void ForwardStream::Deliver(v1::ForwardResponse response) {
     if (is_end) steps_.erase(found);
   }
   if (is_end) {
-    replies->End(FromRpcStatusProto(response.end().status()));
+    replies.End(FromRpcStatusProto(response.end().status()));
   } else if (response.kind_case() == v1::ForwardResponse::kResult) {
-    replies->Push(std::move(*response.mutable_result()));
+    replies.Push(std::move(*response.mutable_result()));
   }
 }
 
@@ -187,14 +170,14 @@ absl::Status ForwardStream::EndStatus(const grpc::Status& status) const {
 
 void ForwardStream::OnDone(const grpc::Status& status) {
   const absl::Status end = EndStatus(status);
-  std::unordered_map<uint64_t, std::shared_ptr<StepReplies>> steps;
+  std::unordered_map<uint64_t, RunReplies> steps;
   {
     MutexLock lock(&mutex_);
     broken_ = true;
     end_ = end;
     steps.swap(steps_);
   }
-  for (const auto& [id, replies] : steps) replies->End(end);
+  for (const auto& [id, replies] : steps) replies.End(end);
   // Whoever waits for the end may end the channel next: nothing here keeps it
   // any more when they are told.
   const std::shared_ptr<Notification> ended = ended_;

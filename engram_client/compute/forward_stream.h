@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -20,32 +21,42 @@
 
 namespace engram {
 
-// What has come back for one step, until the step's thread takes it: gRPC's
-// threads never write to a caller's buffers. Bounded by what the step has
-// asked and not taken.
+// What has come back for one step from its runs, which each are on one worker,
+// until the step's thread takes it: gRPC's threads never write to a caller's
+// buffers. Bounded by what the step has asked and not taken.
 //
 // Thread safety: all methods may be called concurrently.
 class StepReplies {
  public:
-  // Exactly one of the two, or neither when the time was over.
-  struct Next {
+  // One of the two, from one of the runs.
+  struct Reply {
+    uint64_t run = 0;
     std::optional<v1::StepResult> result;
     std::optional<absl::Status> end;  // OK: the worker finished the step
   };
 
-  void Push(v1::StepResult result);
-  // The step's end, or the stream's; the first counts.
-  void End(absl::Status status);
+  void Push(Reply reply);
 
-  // Results in the order they came, then the end, which stays.
-  Next WaitNext(absl::Time deadline);
-  bool ended() const;
+  // In the order they came; nothing when the time is over.
+  std::optional<Reply> WaitNext(absl::Time deadline);
 
  private:
-  mutable Mutex mutex_;
+  Mutex mutex_;
   CondVar changed_;
-  std::deque<v1::StepResult> results_ ABSL_GUARDED_BY(mutex_);
-  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Reply> replies_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Where the replies to one run of a step go. The run ends once.
+struct RunReplies {
+  std::shared_ptr<StepReplies> step;
+  uint64_t run = 0;  // of the step
+
+  void Push(v1::StepResult result) const {
+    step->Push({.run = run, .result = std::move(result), .end = std::nullopt});
+  }
+  void End(absl::Status status) const {
+    step->Push({.run = run, .result = std::nullopt, .end = std::move(status)});
+  }
 };
 
 // A Forward stream to one worker, shared by many steps. Owns itself until gRPC
@@ -64,7 +75,7 @@ class ForwardStream final
 
   // A new step id whose replies go to `replies`. Should the stream break, they
   // end with UNAVAILABLE, or with what the worker ended the stream with.
-  uint64_t AddStep(std::shared_ptr<StepReplies> replies);
+  uint64_t AddStep(const RunReplies& replies);
   // No more replies for this step. What of it has not been sent is dropped; a
   // worker that knows of the step and has not ended it is told to cancel it.
   void RemoveStep(uint64_t step_id);
@@ -108,8 +119,7 @@ class ForwardStream final
   const std::shared_ptr<Notification> ended_ = std::make_shared<Notification>();
 
   mutable Mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<StepReplies>> steps_
-      ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, RunReplies> steps_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_step_id_ ABSL_GUARDED_BY(mutex_) = 0;
   // The first is gRPC's while writing_, which is while there is one.
   std::list<v1::ForwardRequest> writes_ ABSL_GUARDED_BY(mutex_);

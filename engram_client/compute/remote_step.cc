@@ -1,11 +1,13 @@
 #include "engram_client/compute/remote_step.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
+#include "engram_client/rpc/timer_queue.h"
 
 namespace engram {
 namespace {
@@ -23,12 +25,16 @@ uint64_t MicrosecondsUntil(absl::Time deadline) {
 }  // namespace
 
 RemoteStep::RemoteStep(const ModelInfo* model, WorkerSet* workers,
+                       StepMonitor* monitor,
                        std::vector<StepSequence> sequences, StepDtype dtype,
                        StepReturn what, std::vector<LayerId> layers,
-                       absl::Time deadline)
+                       const StepOptions& options)
     : model_(*model),
       shape_(ShapeOf(*model, sequences, dtype, what)),
-      attempts_(workers, deadline) {
+      rows_deadlines_(options.rows_deadlines),
+      attempts_(workers, monitor,
+                {.kind = StepWork::Kind::kLayer, .tokens = shape_.tokens},
+                options.deadline) {
   begin_.set_version(model->version);
   FillSequences(sequences, begin_.mutable_sequences());
   begin_.set_dtype(ToProto(dtype));
@@ -36,31 +42,97 @@ RemoteStep::RemoteStep(const ModelInfo* model, WorkerSet* workers,
   for (const LayerId layer : layers) begin_.add_layer_ids(ToInt(layer));
 }
 
-RemoteStep::~RemoteStep() { StopRunning(); }
+RemoteStep::~RemoteStep() { StopAll(); }
+
+bool RemoteStep::IsOpen(LayerId layer) const {
+  const auto& open = begin_.layer_ids();
+  return std::find(open.begin(), open.end(), ToInt(layer)) != open.end();
+}
 
 absl::Status RemoteStep::Begin() {
   if (begin_.layer_ids().empty()) {
     return absl::InvalidArgumentError("the step names no layer");
   }
+  for (const auto& [layer, deadline] : rows_deadlines_) {
+    if (IsOpen(layer)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows_deadlines has layer ", ToInt(layer),
+                     ", which is not among the layers of the step"));
+  }
   return EnsureRunning();
 }
 
+// ---- runs ----
+
 absl::Status RemoteStep::EnsureRunning() {
-  if (run_ != nullptr) return absl::OkStatus();
-  auto run = std::make_unique<Run>();
-  ENGRAM_ASSIGN_OR_RETURN(run->lease, attempts_.Next());
-  run->replies = std::make_shared<StepReplies>();
-  run->place = run->lease->link().AddStep(
-      run->replies, shape_.tokens, run->lease->limits().max_steps_per_stream);
-  v1::ForwardRequest request;
-  request.set_step_id(run->place.step_id);
-  *request.mutable_begin() = begin_;
-  request.mutable_begin()->set_timeout_us(
-      MicrosecondsUntil(attempts_.deadline()));
-  run->place.stream->Send(std::move(request));
-  run_ = std::move(run);
+  if (!runs_.empty()) return absl::OkStatus();
+  ENGRAM_ASSIGN_OR_RETURN(auto lease, attempts_.Next());
+  BeginOn(std::move(lease));
   return absl::OkStatus();
 }
+
+RemoteStep::Run& RemoteStep::BeginOn(std::unique_ptr<WorkerSet::Lease> lease) {
+  Run& run = *runs_.emplace_back(std::make_unique<Run>());
+  run.number = ++last_run_;
+  run.lease = std::move(lease);
+  run.place = run.lease->link().AddStep(
+      {.step = replies_, .run = run.number}, shape_.tokens,
+      run.lease->limits().max_steps_per_stream);
+  run.StartLayer();
+  v1::ForwardRequest request;
+  request.set_step_id(run.place.step_id);
+  *request.mutable_begin() = BeginNow();
+  run.place.stream->Send(std::move(request));
+  return run;
+}
+
+v1::StepBegin RemoteStep::BeginNow() const {
+  v1::StepBegin begin = begin_;
+  begin.set_timeout_us(MicrosecondsUntil(attempts_.deadline()));
+  for (const auto& [layer, deadline] : rows_deadlines_) {
+    if (deadline == absl::InfiniteFuture() || !IsOpen(layer)) continue;
+    v1::LayerTimeout& timeout = *begin.add_layer_timeouts();
+    timeout.set_layer_id(ToInt(layer));
+    timeout.set_timeout_us(MicrosecondsUntil(deadline));
+  }
+  return begin;
+}
+
+void RemoteStep::Run::StartLayer() {
+  layer_began = SteadyNow();
+  sent = 0;
+  unanswered.clear();
+}
+
+RemoteStep::Run* RemoteStep::Find(uint64_t number) {
+  for (const auto& run : runs_) {
+    if (run->number == number) return run.get();
+  }
+  return nullptr;
+}
+
+void RemoteStep::Stop(const Run& run) {
+  run.place.stream->RemoveStep(run.place.step_id);
+  runs_.erase(std::find_if(runs_.begin(), runs_.end(),
+                           [&](const auto& r) { return r.get() == &run; }));
+}
+
+void RemoteStep::StopAll() {
+  while (!runs_.empty()) Stop(*runs_.back());
+}
+
+absl::Status RemoteStep::GiveUp(Run& run, const absl::Status& status) {
+  const bool again = attempts_.MayRetry(*run.lease, status);
+  const absl::Status error = attempts_.GiveUp(*run.lease, status);
+  Stop(run);
+  if (!runs_.empty()) {
+    attempts_.AwaitOne();
+    return absl::OkStatus();
+  }
+  return again ? absl::OkStatus() : error;
+}
+
+// ---- layers ----
 
 absl::Status RemoteStep::Layer(const StepLayerIo& io) {
   ENGRAM_RETURN_IF_ERROR(failed_);
@@ -72,80 +144,117 @@ absl::Status RemoteStep::Layer(const StepLayerIo& io) {
                      " is not of this step, or has its result already"));
   }
   ENGRAM_RETURN_IF_ERROR(CheckIo(shape_, io));
-  while (true) {
-    failed_ = EnsureRunning();
-    if (!failed_.ok()) return failed_;
-    const absl::Status status = RunLayer(io);
-    if (status.ok()) {
-      begin_.mutable_layer_ids()->erase(layer);
-      return status;
-    }
-    const bool again = attempts_.MayRetry(*run_->lease, status);
-    if (!again) failed_ = attempts_.GiveUp(*run_->lease, status);
-    StopRunning();
-    if (!again) return failed_;
+  failed_ = RunLayer(io);
+  if (failed_.ok()) {
+    begin_.mutable_layer_ids()->erase(layer);
+  } else {
+    StopAll();
   }
+  return failed_;
 }
 
 absl::Status RemoteStep::RunLayer(const StepLayerIo& io) {
-  std::map<uint64_t, uint64_t> unanswered;
-  uint64_t sent = 0;
-  while (sent < shape_.tokens || !unanswered.empty()) {
-    if (sent < shape_.tokens && unanswered.size() < kMaxUnansweredChunks) {
-      const uint64_t count = SendChunk(io, sent);
-      unanswered.emplace(sent, count);
-      sent += count;
+  for (const auto& run : runs_) run->StartLayer();
+  attempts_.AwaitOne();
+  while (true) {
+    ENGRAM_RETURN_IF_ERROR(EnsureRunning());
+    for (const auto& run : runs_) SendChunks(io, *run);
+    const std::optional<StepReplies::Reply> reply = replies_->WaitNext(
+        std::min(attempts_.hedge_at(), attempts_.deadline()));
+    if (!reply.has_value()) {
+      ENGRAM_RETURN_IF_ERROR(OnSilence());
       continue;
     }
-    ENGRAM_RETURN_IF_ERROR(TakeResult(io, unanswered));
+    Run* const run = Find(reply->run);
+    if (run == nullptr) continue;  // was stopped
+    const absl::Status status = TakeReply(io, *run, *reply);
+    if (!status.ok()) {
+      ENGRAM_RETURN_IF_ERROR(GiveUp(*run, status));
+    } else if (run->sent == shape_.tokens && run->unanswered.empty()) {
+      GoOnWith(*run);
+      return absl::OkStatus();
+    }
   }
-  return absl::OkStatus();
 }
 
-uint64_t RemoteStep::SendChunk(const StepLayerIo& io, uint64_t first_token) {
+void RemoteStep::SendChunks(const StepLayerIo& io, Run& run) {
+  while (run.sent < shape_.tokens &&
+         run.unanswered.size() < kMaxUnansweredChunks) {
+    const uint64_t count = SendChunk(io, run, run.sent);
+    run.unanswered.emplace(run.sent, count);
+    run.sent += count;
+  }
+}
+
+uint64_t RemoteStep::SendChunk(const StepLayerIo& io, const Run& run,
+                               uint64_t first_token) {
   const uint64_t count =
-      std::min(TokensPerChunk(shape_, run_->lease->limits().max_chunk_bytes),
+      std::min(TokensPerChunk(shape_, run.lease->limits().max_chunk_bytes),
                shape_.tokens - first_token);
   const uint64_t token_bytes = shape_.token_stream_bytes();
   const auto bytes =
       io.streams.subspan(first_token * token_bytes, count * token_bytes);
   v1::ForwardRequest request;
-  request.set_step_id(run_->place.step_id);
+  request.set_step_id(run.place.step_id);
   v1::StepLayer& layer = *request.mutable_layer();
   layer.set_layer_id(ToInt(io.layer));
   layer.set_first_token(first_token);
   layer.set_streams(bytes.data(), bytes.size());
-  run_->place.stream->Send(std::move(request));
+  run.place.stream->Send(std::move(request));
   return count;
 }
 
-absl::Status RemoteStep::TakeResult(const StepLayerIo& io,
-                                    std::map<uint64_t, uint64_t>& unanswered) {
-  const StepReplies::Next next = run_->replies->WaitNext(attempts_.deadline());
-  if (next.end.has_value()) {
-    if (!next.end->ok()) return *next.end;
-    return absl::InternalError(absl::StrCat("the step ended before layer ",
-                                            ToInt(io.layer), " was answered"));
+absl::Status RemoteStep::OnSilence() {
+  const absl::Time now = absl::Now();
+  if (now >= attempts_.deadline()) {
+    const absl::Status status = TooLate();
+    return attempts_.GiveUp(*runs_.front()->lease, status);
   }
-  if (!next.result.has_value()) return TooLate();
-  run_->answered = true;
-  const v1::StepResult& result = *next.result;
+  if (now < attempts_.hedge_at()) return absl::OkStatus();
+  if (auto lease = attempts_.Hedge(*runs_.front()->lease)) {
+    BeginOn(std::move(lease)).is_hedge = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoteStep::TakeReply(const StepLayerIo& io, Run& run,
+                                   const StepReplies::Reply& reply) {
+  if (reply.result.has_value()) return TakeResult(io, run, *reply.result);
+  if (!reply.end->ok()) return *reply.end;
+  return absl::InternalError(absl::StrCat("the step ended before layer ",
+                                          ToInt(io.layer), " was answered"));
+}
+
+absl::Status RemoteStep::TakeResult(const StepLayerIo& io, Run& run,
+                                    const v1::StepResult& result) {
+  run.answered = true;
   if (result.version() != model_.version) {
     return absl::InternalError(
         absl::StrCat("a result of table version ", result.version(),
                      " for a step of version ", model_.version));
   }
-  const auto chunk = unanswered.find(result.first_token());
-  if (chunk == unanswered.end() || chunk->second != result.token_count()) {
+  const auto chunk = run.unanswered.find(result.first_token());
+  if (chunk == run.unanswered.end() || chunk->second != result.token_count()) {
     return absl::InternalError(absl::StrCat(
         "a result for ", result.token_count(), " tokens from token ",
         result.first_token(), " on, which is no chunk that was sent"));
   }
   ENGRAM_RETURN_IF_ERROR(CopyResult(
       shape_, result.result(), result.first_token(), result.token_count(), io));
-  unanswered.erase(chunk);
+  run.unanswered.erase(chunk);
   return absl::OkStatus();
 }
+
+void RemoteStep::GoOnWith(Run& run) {
+  attempts_.Answered(*run.lease, SteadyNow() - run.layer_began);
+  run.is_hedge = false;
+  if (runs_.size() == 1) return;
+  Run& other = runs_.front().get() == &run ? *runs_.back() : *runs_.front();
+  if (!other.is_hedge) attempts_.HedgeWon(*other.lease);
+  Stop(other);
+}
+
+// ---- the end ----
 
 absl::Status RemoteStep::Finish() {
   ENGRAM_RETURN_IF_ERROR(failed_);
@@ -153,29 +262,35 @@ absl::Status RemoteStep::Finish() {
     return absl::FailedPreconditionError(absl::StrCat(
         "layer ", begin_.layer_ids(0), " of the step was not run"));
   }
-  if (run_ == nullptr) return absl::OkStatus();
-  const StepReplies::Next next = run_->replies->WaitNext(attempts_.deadline());
+  attempts_.AwaitOne();
   absl::Status status;
-  if (next.result.has_value()) {
-    status = absl::InternalError("a result that nobody asked for");
-  } else if (!next.end.has_value()) {
-    status = TooLate();
-  } else if (!attempts_.MayRetry(*run_->lease, *next.end)) {
-    status = *next.end;
-  }  // else every result is here, and the worker went away after the last
-  StopRunning();
+  // Every result is here: a worker that goes away or falls silent after the
+  // last changes nothing.
+  while (!runs_.empty() && status.ok()) {
+    const Run& run = *runs_.front();
+    const std::optional<StepReplies::Reply> reply = replies_->WaitNext(
+        std::min(attempts_.hedge_at(), attempts_.deadline()));
+    if (!reply.has_value()) {
+      if (absl::Now() >= attempts_.hedge_at()) attempts_.Silent(*run.lease);
+      break;
+    }
+    if (reply->run != run.number) continue;
+    if (reply->result.has_value()) {
+      status = absl::InternalError("a result that nobody asked for");
+    } else if (!attempts_.MayRetry(*run.lease, *reply->end)) {
+      status = *reply->end;
+    }
+    break;
+  }
+  StopAll();
   return status;
 }
 
 absl::Status RemoteStep::TooLate() {
-  if (!run_->answered) attempts_.HeardNothing(*run_->lease);
+  for (const auto& run : runs_) {
+    if (!run->answered && !run->is_hedge) attempts_.HeardNothing(*run->lease);
+  }
   return absl::DeadlineExceededError("no answer by the step's deadline");
-}
-
-void RemoteStep::StopRunning() {
-  if (run_ == nullptr) return;
-  run_->place.stream->RemoveStep(run_->place.step_id);
-  run_ = nullptr;
 }
 
 }  // namespace engram

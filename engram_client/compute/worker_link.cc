@@ -23,9 +23,8 @@ WorkerLink::~WorkerLink() {
   }
 }
 
-WorkerLink::Place WorkerLink::AddStep(
-    const std::shared_ptr<StepReplies>& replies, uint64_t tokens,
-    uint64_t max_steps) {
+WorkerLink::Place WorkerLink::AddStep(const RunReplies& replies,
+                                      uint64_t tokens, uint64_t max_steps) {
   MutexLock lock(&mutex_);
   Streams& streams = tokens > kMaxTokensOfASmallStep ? large_ : small_;
   SetBrokenAside(streams);

@@ -38,8 +38,7 @@ class WorkerLink {
   // less than `max_steps` in flight (0: no limit) while there are few enough
   // streams. Prefill and decode do not share one: a small step would wait
   // behind the chunks of a large one.
-  Place AddStep(const std::shared_ptr<StepReplies>& replies, uint64_t tokens,
-                uint64_t max_steps);
+  Place AddStep(const RunReplies& replies, uint64_t tokens, uint64_t max_steps);
 
  private:
   using Streams = std::vector<std::shared_ptr<ForwardStream>>;

@@ -116,12 +116,14 @@ absl::Status WorkerSet::CheckModel(const ModelInfo& model,
 }
 
 void WorkerSet::AskLater(size_t index) {
-  Worker& worker = workers_[index];
-  if (worker.asking || stopping_) return;
-  worker.asking = true;
-  ++worker.failures;
-  timers_.Schedule(absl::Now() + BackoffDelay({}, worker.failures),
-                   [this, index] { Ask(index); });
+  if (workers_[index].asking) return;
+  AskAfter(index, BackoffDelay({}, ++workers_[index].failures));
+}
+
+void WorkerSet::AskAfter(size_t index, absl::Duration delay) {
+  if (workers_[index].asking || stopping_) return;
+  workers_[index].asking = true;
+  timers_.Schedule(absl::Now() + delay, [this, index] { Ask(index); });
 }
 
 absl::StatusOr<ModelInfo> WorkerSet::WaitForModel(absl::Time deadline) {
@@ -146,10 +148,12 @@ absl::StatusOr<ModelInfo> WorkerSet::WaitForModel(absl::Time deadline) {
 
 void WorkerSet::MarkDown(size_t index, const absl::Status& status) {
   MutexLock lock(&mutex_);
-  Worker& worker = workers_[index];
-  if (worker.state != State::kReady) return;
-  worker.state = State::kDown;
-  worker.error = status;
+  if (workers_[index].state == State::kReady) SetDown(index, status);
+}
+
+void WorkerSet::SetDown(size_t index, const absl::Status& status) {
+  workers_[index].state = State::kDown;
+  workers_[index].error = status;
   AskLater(index);
 }
 
@@ -159,11 +163,9 @@ absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> WorkerSet::Take(
     const std::vector<bool>& avoid, absl::Time deadline) {
   MutexLock lock(&mutex_);
   while (true) {
-    if (const std::optional<size_t> index = Choose(avoid)) {
-      Worker& worker = workers_[*index];
-      ++worker.steps_in_flight;
-      return std::make_unique<Lease>(this, *index, *worker.limits);
-    }
+    std::optional<size_t> index = Choose(avoid, /*with_trials=*/false);
+    if (!index.has_value()) index = Choose(avoid, /*with_trials=*/true);
+    if (index.has_value()) return LeaseOf(*index);
     if (Any(State::kReady)) return nullptr;
     if (All(State::kOtherModel)) {
       return absl::FailedPreconditionError(
@@ -176,12 +178,28 @@ absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> WorkerSet::Take(
   }
 }
 
-std::optional<size_t> WorkerSet::Choose(const std::vector<bool>& avoid) {
+std::unique_ptr<WorkerSet::Lease> WorkerSet::TakeForHedge(
+    const std::vector<bool>& avoid) {
+  MutexLock lock(&mutex_);
+  const std::optional<size_t> index = Choose(avoid, /*with_trials=*/false);
+  return index.has_value() ? LeaseOf(*index) : nullptr;
+}
+
+std::unique_ptr<WorkerSet::Lease> WorkerSet::LeaseOf(size_t index) {
+  ++workers_[index].steps_in_flight;
+  return std::make_unique<Lease>(this, index, *workers_[index].limits);
+}
+
+std::optional<size_t> WorkerSet::Choose(const std::vector<bool>& avoid,
+                                        bool with_trials) {
   std::optional<size_t> best;
   for (size_t i = 0; i < workers_.size(); ++i) {
     const size_t index = (next_in_turn_ + i) % workers_.size();
     const Worker& worker = workers_[index];
     if (worker.state != State::kReady || avoid[index]) continue;
+    if (worker.trial > 0 && worker.steps_in_flight > 0 && !with_trials) {
+      continue;
+    }
     if (!best.has_value() ||
         worker.steps_in_flight < workers_[*best].steps_in_flight) {
       best = index;

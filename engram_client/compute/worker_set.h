@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
 #include "engram/v1/compute.pb.h"
@@ -24,6 +25,11 @@ namespace engram {
 // The workers of one client: asks each what it computes until it is ready, and
 // gives steps to the ready one with the fewest steps in flight (the next in
 // turn among equals). A worker of another version never gets a step.
+//
+// A worker that is silent about several steps in a row is left until it has
+// answered that question again, later each time, and is then on trial: one step
+// at a time, until some were answered. No more than half of the workers that
+// answer are left so: where all are slow, leaving one overloads the others.
 //
 // Thread safety: all methods may be called concurrently. Leases must be gone
 // before the set is destroyed.
@@ -74,8 +80,22 @@ class WorkerSet {
   absl::StatusOr<std::unique_ptr<Lease>> Take(const std::vector<bool>& avoid,
                                               absl::Time deadline);
 
+  // A ready worker, none of `avoid`, that can take a step which others have
+  // too. Null: there is none at the moment.
+  std::unique_ptr<Lease> TakeForHedge(const std::vector<bool>& avoid);
+
   // A call to this worker failed: no steps for it until it has answered again.
   void MarkDown(size_t index, const absl::Status& status);
+
+  // What was asked of this worker it has answered.
+  void Answered(size_t index);
+  // It has not, and others have had the time. True: it is left now.
+  bool Silent(size_t index);
+  // Not by a step's deadline: it gets no step before it has told its model
+  // again. True: nor for a while, others being well.
+  bool HeardNothing(size_t index);
+  // Whether it was silent since its last answer.
+  bool IsSuspect(size_t index) const;
 
   size_t size() const { return workers_.size(); }
 
@@ -90,6 +110,9 @@ class WorkerSet {
     uint64_t steps_in_flight = 0;
     bool asking = false;  // a call goes on or is scheduled
     uint32_t failures = 0;
+    uint32_t silences = 0;   // since its last answer
+    uint32_t ejections = 0;  // for silence, since it last passed its trial
+    uint32_t trial = 0;      // answers to go; 0: it is not on trial
   };
   struct Question;
 
@@ -99,7 +122,17 @@ class WorkerSet {
   absl::Status CheckModel(const ModelInfo& model, const Worker& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AskLater(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<size_t> Choose(const std::vector<bool>& avoid)
+  void AskAfter(size_t index, absl::Duration delay)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetDown(size_t index, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Eject(size_t index, absl::string_view why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayEject(size_t index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::unique_ptr<Lease> LeaseOf(size_t index)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `with_trials`: also workers on trial that have a step already.
+  std::optional<size_t> Choose(const std::vector<bool>& avoid, bool with_trials)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool All(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Any(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -43,9 +43,10 @@ absl::Status RunForward(ComputeClient& client, const ApplyFlags& flags,
                         absl::Time deadline) {
   std::vector<LayerId> layers;
   for (const StepLayerIo& io : ios) layers.push_back(io.layer);
-  ENGRAM_ASSIGN_OR_RETURN(const std::unique_ptr<ComputeClient::Step> step,
-                          client.Begin(std::move(sequences), dtype,
-                                       flags.Returned(), layers, deadline));
+  ENGRAM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ComputeClient::Step> step,
+      client.Begin(std::move(sequences), dtype, flags.Returned(), layers,
+                   {.deadline = deadline}));
   for (const StepLayerIo& io : ios) {
     ENGRAM_RETURN_IF_ERROR(step->Layer(io));
   }

@@ -51,6 +51,7 @@ absl::StatusOr<Target> ConnectToTables(const LoadPlan& plan) {
   options.max_gathers_in_flight = plan.engine.max_in_flight;
   options.want_crc32c = flags.want_crc32c;
   options.poll_threads = flags.poll_threads;
+  options.row_cache_bytes = flags.row_cache_bytes;
   if (!flags.checkpoint.empty()) {
     ENGRAM_ASSIGN_OR_RETURN(reference,
                             OpenCheckpointReference(flags.checkpoint));

@@ -74,6 +74,12 @@ void AddTargetFlags(CLI::App& command, LoadFlags& flags) {
       ->check(WholeNumber(0, 64))
       ->capture_default_str()
       ->excludes(workers);
+  command
+      .add_option("--row-cache-bytes", flags.row_cache_bytes,
+                  "memory for rows that are asked for often; 0: none")
+      ->check(WholeNumber(0, UINT64_MAX))
+      ->capture_default_str()
+      ->excludes(workers);
 
   command
       .add_option("--tokens", flags.tokens,

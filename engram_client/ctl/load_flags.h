@@ -41,6 +41,7 @@ struct LoadFlags {
 
   bool want_crc32c = false;
   uint32_t poll_threads = 0;
+  uint64_t row_cache_bytes = 0;
   std::string mode = "forward";
   std::string what = "streams";
   uint32_t inputs = 4;

@@ -3,7 +3,7 @@
 //   options           the command line as it was understood
 //   all, sizes[]      counts, rates and latencies; in sizes with the size
 //   failures[]        code, reason, count, first message, latencies
-//   client            what the client counts, warm-up included; not for steps
+//   client            what the client counts, warm-up included
 //   send_delay_ms     how late the load itself was
 //   seconds[]         what happened in each second, warm-up included
 //   mismatch          null, or what was wrong

@@ -104,6 +104,17 @@ absl::StatusOr<std::optional<LoadMismatch>> StepLoad::Learn(
   return std::nullopt;
 }
 
+std::vector<std::pair<std::string, uint64_t>> StepLoad::client_counts() const {
+  const ComputeClient::Stats stats = client_.stats();
+  return {{"steps", stats.steps},
+          {"retries", stats.retries},
+          {"held_retries", stats.held_retries},
+          {"hedges", stats.hedges},
+          {"hedges_won", stats.hedges_won},
+          {"refused_hedges", stats.refused_hedges},
+          {"ejections", stats.ejections}};
+}
+
 void StepLoad::Prepare(size_t slot, const LoadCall& call) {
   Slot& state = slots_[slot];
   LoadRandom random(call.seed);
@@ -145,9 +156,10 @@ absl::Status StepLoad::RunStep(const StepInput& input, StepResults& results,
     return client_.Apply({input.sequence}, StepDtype::kBf16, options_.what, ios,
                          deadline);
   }
-  ENGRAM_ASSIGN_OR_RETURN(const std::unique_ptr<ComputeClient::Step> step,
-                          client_.Begin({input.sequence}, StepDtype::kBf16,
-                                        options_.what, layers_, deadline));
+  ENGRAM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ComputeClient::Step> step,
+      client_.Begin({input.sequence}, StepDtype::kBf16, options_.what, layers_,
+                    {.deadline = deadline}));
   for (const StepLayerIo& io : ios) ENGRAM_RETURN_IF_ERROR(step->Layer(io));
   return step->Finish();
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,6 +52,7 @@ class StepLoad final : public LoadTarget {
 
   std::string unit() const override { return "tokens"; }
   std::string version() const override { return model_.version; }
+  std::vector<std::pair<std::string, uint64_t>> client_counts() const override;
   void Prepare(size_t slot, const LoadCall& call) override;
   void Start(size_t slot, absl::Time deadline, Done done) override;
   LoadAnswer Finish(size_t slot, const absl::Status& status) override;

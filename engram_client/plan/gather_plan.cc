@@ -76,6 +76,24 @@ GatherPlan::GatherPlan(absl::Span<const LayerGather> layers,
     row_count_ += ids.size();
     layers_.push_back({i, begin, static_cast<uint32_t>(unique_count_)});
   }
+  asked_count_ = unique_count_;
+}
+
+void GatherPlan::LeaveOut(const std::vector<bool>& found) {
+  uint32_t asked = 0;
+  size_t parts = 0;
+  for (Part part : parts_) {
+    const uint32_t begin = asked;
+    for (uint32_t i = part.begin; i < part.end; ++i) {
+      by_partition_[asked] = by_partition_[i];
+      asked += found[by_partition_[i]] ? 0 : 1;
+    }
+    part.begin = begin;
+    part.end = asked;
+    if (asked > begin) parts_[parts++] = part;
+  }
+  parts_.resize(parts);
+  asked_count_ = asked;
 }
 
 size_t GatherPlan::FindDistinct(absl::Span<const RowId> ids, Scratch& scratch) {

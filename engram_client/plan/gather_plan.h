@@ -21,7 +21,8 @@ namespace engram {
 //   next slots:       5  4  -  -  -  -       31 goes to slots 0 and 5
 //
 // A pure function of its input: the same ids give the same plan. No allocation
-// per row. Immutable once made; it keeps no reference to the caller's ids.
+// per row. Immutable once made, but for LeaveOut; it keeps no reference to the
+// caller's ids.
 class GatherPlan {
  public:
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
@@ -48,6 +49,10 @@ class GatherPlan {
   GatherPlan(const GatherPlan&) = delete;
   GatherPlan& operator=(const GatherPlan&) = delete;
 
+  // Unique row i is not to be asked for where found[i]: parts() and
+  // by_partition() lose it, the rest stays as it is. Before anybody uses them.
+  void LeaveOut(const std::vector<bool>& found);
+
   // Those that have rows, ascending by layer_index.
   absl::Span<const Layer> layers() const { return layers_; }
   // Ascending by (layer_index, partition); they cover by_partition() once.
@@ -61,7 +66,7 @@ class GatherPlan {
   }
   // Indices of unique rows, ascending within a part.
   absl::Span<const uint32_t> by_partition() const {
-    return {by_partition_, unique_count_};
+    return {by_partition_, asked_count_};
   }
   // For each slot of a layer's buffer the next one that wants the same row, or
   // kNoSlot.
@@ -78,6 +83,7 @@ class GatherPlan {
                 Scratch& scratch);
 
   size_t unique_count_ = 0;
+  size_t asked_count_ = 0;  // of these, in by_partition_
   size_t row_count_ = 0;
   // One block, never cleared: what follows lies in it.
   std::unique_ptr<uint32_t[]> numbers_;

@@ -36,7 +36,7 @@ const CallTimes::Class& CallTimes::ClassOf(uint64_t rows, absl::Time now) {
 }
 
 void CallTimes::Look(size_t size_class, absl::Time now) {
-  absl::Duration slow = Percentile(size_class, options_.slow_percentile, now);
+  absl::Duration slow = Slow(size_class, now);
   if (slow == absl::ZeroDuration()) {
     slow =
         std::min(SlowLikeOthers(size_class, now), options_.first_hedge_delay);
@@ -58,13 +58,11 @@ absl::Duration CallTimes::Percentile(size_t size_class, double share,
 
 absl::Duration CallTimes::SlowLikeOthers(size_t size_class, absl::Time now) {
   for (size_t larger = size_class + 1; larger < classes_.size(); ++larger) {
-    const absl::Duration slow =
-        Percentile(larger, options_.slow_percentile, now);
+    const absl::Duration slow = Slow(larger, now);
     if (slow > absl::ZeroDuration()) return slow;
   }
   for (size_t smaller = size_class; smaller-- > 0;) {
-    const absl::Duration slow =
-        Percentile(smaller, options_.slow_percentile, now);
+    const absl::Duration slow = Slow(smaller, now);
     if (slow > absl::ZeroDuration()) {
       return slow * (int64_t{1} << (size_class - smaller));
     }

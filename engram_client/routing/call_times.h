@@ -22,6 +22,7 @@ class CallTimes {
     // 1 - the budget's share: so healthy servers leave the budget full, for
     // the ones that are not.
     double slow_percentile = 0.97;
+    double slow_factor = 1;  // times that percentile
     // Calls of a size, before their percentiles count. Until then those of
     // larger calls do, or in proportion those of smaller ones.
     uint64_t min_calls = 50;
@@ -29,9 +30,11 @@ class CallTimes {
     absl::Duration first_hedge_delay = absl::Milliseconds(50);
     absl::Duration shortest_hedge_delay = absl::Milliseconds(1);
     absl::Duration refresh_period = absl::Milliseconds(100);
+    absl::Duration period = absl::Seconds(5);  // as LatencyTracker has it
   };
 
-  explicit CallTimes(const Options& options) : options_(options) {}
+  explicit CallTimes(const Options& options)
+      : options_(options), tracker_(options.period) {}
 
   // A call of `rows` rows took `time`. `now`: of one clock for all methods.
   void Record(uint64_t rows, absl::Duration time, absl::Time now);
@@ -49,6 +52,11 @@ class CallTimes {
   // Of its last look.
   const Class& ClassOf(uint64_t rows, absl::Time now);
   void Look(size_t size_class, absl::Time now);
+  // From when on a call is slow; zero while too few are known.
+  absl::Duration Slow(size_t size_class, absl::Time now) {
+    return options_.slow_factor *
+           Percentile(size_class, options_.slow_percentile, now);
+  }
   // The share's percentile; zero while too few calls are known.
   absl::Duration Percentile(size_t size_class, double share, absl::Time now);
   // What the nearest sizes let expect; zero where nothing is known.

@@ -77,9 +77,28 @@ ClientMetrics::ClientMetrics(prometheus::Registry& registry)
                              "Limit of engram_client_gathers_in_flight.")),
       hedge_bytes(AddGauge(registry, "engram_client_hedge_buffer_bytes",
                            "Memory for rows of hedges.")),
-      hedge_limit_bytes(
-          AddGauge(registry, "engram_client_hedge_buffer_limit_bytes",
-                   "Limit of engram_client_hedge_buffer_bytes.")) {
+      hedge_limit_bytes(AddGauge(registry,
+                                 "engram_client_hedge_buffer_limit_bytes",
+                                 "Limit of engram_client_hedge_buffer_bytes.")),
+      row_cache_hits(AddCounter(registry, "engram_client_row_cache_hits_total",
+                                "Rows that the row cache had.")),
+      row_cache_misses(AddCounter(registry,
+                                  "engram_client_row_cache_misses_total",
+                                  "Rows that the row cache did not have.")),
+      row_cache_inserts(AddCounter(registry,
+                                   "engram_client_row_cache_inserts_total",
+                                   "Rows that came into the row cache.")),
+      row_cache_evictions(
+          AddCounter(registry, "engram_client_row_cache_evictions_total",
+                     "Rows that left the row cache for others.")),
+      row_cache_dropped(
+          AddCounter(registry, "engram_client_row_cache_dropped_total",
+                     "Rows left out of the row cache, which was busy.")),
+      row_cache_bytes(AddGauge(registry, "engram_client_row_cache_bytes",
+                               "Memory of the row cache, index and all.")),
+      row_cache_limit_bytes(
+          AddGauge(registry, "engram_client_row_cache_limit_bytes",
+                   "Limit of engram_client_row_cache_bytes.")) {
   auto& gathers = prometheus::BuildCounter()
                       .Name("engram_client_gathers_total")
                       .Help("Gathers that have ended, by status code.")

@@ -94,6 +94,13 @@ class ClientMetrics {
   prometheus::Gauge& gathers_limit;
   prometheus::Gauge& hedge_bytes;
   prometheus::Gauge& hedge_limit_bytes;
+  prometheus::Counter& row_cache_hits;
+  prometheus::Counter& row_cache_misses;
+  prometheus::Counter& row_cache_inserts;
+  prometheus::Counter& row_cache_evictions;
+  prometheus::Counter& row_cache_dropped;
+  prometheus::Gauge& row_cache_bytes;
+  prometheus::Gauge& row_cache_limit_bytes;
 };
 
 }  // namespace engram

@@ -22,6 +22,7 @@
 
 namespace engram {
 
+class GatherCache;
 class GatherCall;
 using GatherCallPtr = std::shared_ptr<GatherCall>;
 
@@ -67,6 +68,9 @@ class GatherCall final : public RowSink {
   }
   // The rows are in the buffer, not yet where they belong.
   bool buffered() const { return buffer_.has_value(); }
+  // Gives the rows to `cache`, unless they may be the caller's again by now.
+  // REQUIRES: the call has ended well.
+  void KeepRows(GatherCache& cache, absl::Span<const LayerId> layer_ids);
   // Copies them there. REQUIRES: complete, buffered, in the host's buffers.
   void PlaceRows() const;
 
@@ -117,6 +121,7 @@ class GatherCall final : public RowSink {
   const std::shared_ptr<Host> host_;
   Gate gate_;  // around writes to the caller's buffers
   std::optional<CallRows> rows_;
+  absl::Span<const absl::Span<std::byte>> outs_;
   std::optional<RowScatter> scatter_;
   std::optional<HedgeBuffers::Buffer> buffer_;
   std::atomic<uint64_t> written_bytes_{0};

@@ -27,9 +27,12 @@ class GatherEnd {
       : environment_(environment),
         gather_(gather),
         counted_(counted),
+        calls_back_(done != nullptr),
         done_(std::move(done)) {}
 
-  // On a thread of the client.
+  bool calls_back() const { return calls_back_; }
+
+  // On a thread of the client, or if it calls nobody back on any.
   void Tell(absl::Status result);
   // On any thread: the timer thread tells. `gather`: this one's.
   void TellElsewhere(std::shared_ptr<GatherOperation> gather,
@@ -52,6 +55,7 @@ class GatherEnd {
   const GatherEnvironment& environment_;
   GatherOperation* const gather_;
   const bool counted_;
+  const bool calls_back_;
 
   mutable Mutex mutex_;
   mutable CondVar changed_;

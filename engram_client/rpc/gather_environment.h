@@ -15,6 +15,7 @@
 
 namespace engram {
 
+class GatherCache;
 class GatherOperation;
 
 // What all gathers of a client share. Outlives every gather until its
@@ -29,6 +30,8 @@ struct GatherEnvironment {
   TransportSlots* transports = nullptr;
   uint64_t max_rows_per_call = 0;
   bool want_crc32c = false;
+  // Null: none. Gathers keep it, as the monitor.
+  std::shared_ptr<GatherCache> cache;
   // Why servers are not connected, for messages; empty if all are.
   std::function<std::string()> server_problems;
   // The end of a gather that was not refused is about to be told: it no longer

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "engram_client/plan/call_rows.h"
+#include "engram_client/rpc/gather_cache.h"
 
 namespace engram {
 namespace {
@@ -53,6 +54,7 @@ GatherOperation::GatherOperation(const GatherEnvironment& environment,
                                  absl::Time deadline, Done done)
     : environment_(environment),
       monitor_(environment.monitor),
+      cache_(environment.cache),
       plan_(layers, environment.table->partition_rows),
       layer_ids_(LayerIds(layers)),
       outs_(Outs(layers)),
@@ -61,11 +63,12 @@ GatherOperation::GatherOperation(const GatherEnvironment& environment,
       steady_deadline_(OnSteadyClock(deadline)),
       end_(environment, this, /*counted=*/true, std::move(done)),
       queue_(environment.max_rows_per_call,
-             TableLayers(*environment.table, layers)),
-      rows_left_(plan_.unique_rows().size()) {
-  queue_.Add(plan_.parts());
+             TableLayers(*environment.table, layers)) {
   stats_.rows = plan_.row_count();
   stats_.unique_rows = plan_.unique_rows().size();
+  if (cache_ != nullptr) stats_.cached_rows = cache_->Fill(layers, plan_);
+  rows_left_ = plan_.by_partition().size();
+  queue_.Add(plan_.parts());
 }
 
 GatherOperation::GatherOperation(const GatherEnvironment& environment,
@@ -88,7 +91,11 @@ void GatherOperation::Start() {
     started_ = true;
     if (!refused_.ok() || rows_left_ == 0) DecideEnd(refused_, todo);
   }
-  if (!todo.decided) todo = Dispatch();
+  if (!todo.decided) {
+    todo = Dispatch();
+  } else if (!end_.calls_back()) {
+    return Finish(std::move(todo));  // nobody has to be on a client's thread
+  }
   FinishElsewhere(todo);
 }
 
@@ -211,7 +218,7 @@ void GatherOperation::StartCall(const GatherCallPtr& call) {
   request.version = environment_.table->version;
   request.runs = runs;
   request.reply_bytes = call->planned.rows * row_bytes_;
-  request.gather_bytes = plan_.unique_rows().size() * row_bytes_;
+  request.gather_bytes = plan_.by_partition().size() * row_bytes_;
   request.want_crc32c = environment_.want_crc32c;
   request.deadline = deadline_;
   // Also of one that is given up already: its end has been counted.

@@ -25,14 +25,14 @@ namespace engram {
 
 // One gather from its plan to its end.
 //
-// Segments (rows of one partition) wait in the queue until a ready server has
-// them, then stand in calls: in line at the server, then in flight. A failed
-// call gives its segments back with a note of what failed; they are routed
-// again. A call that takes long is hedged (CallsInFlight).
-// The end (all rows here, an error, the deadline, Cancel) is decided once;
-// then no reply starts to write to the caller's buffers and no call starts,
-// and when the last thread that is at it has left, the end is told: `done`,
-// Wait.
+// Rows that the client's cache has are copied at once, and asked of nobody.
+// Segments (the others of one partition) wait in the queue until a ready server
+// has them, then stand in calls: in line at the server, then in flight. A
+// failed call gives its segments back with a note of what failed; they are
+// routed again. A call that takes long is hedged (CallsInFlight). The end (all
+// rows here, an error, the deadline, Cancel) is decided once; then no reply
+// starts to write to the caller's buffers and no call starts, and when the last
+// thread that is at it has left, the end is told: `done`, Wait.
 //
 // Thread safety: all methods may be called concurrently. No lock is held over
 // a call, a scatter or a callback.
@@ -147,7 +147,8 @@ class GatherOperation final
 
   const GatherEnvironment& environment_;
   const std::shared_ptr<CallMonitor> monitor_;
-  const GatherPlan plan_;
+  const std::shared_ptr<GatherCache> cache_;  // null: none
+  GatherPlan plan_;                           // constant once constructed
   const std::vector<LayerId> layer_ids_;
   const std::vector<absl::Span<std::byte>> outs_;
   const size_t row_bytes_;

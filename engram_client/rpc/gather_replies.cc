@@ -5,6 +5,7 @@
 #include "core/base/check.h"
 #include "core/wire/error_detail.h"
 #include "engram_client/rpc/backoff.h"
+#include "engram_client/rpc/gather_cache.h"
 #include "engram_client/rpc/gather_operation.h"
 
 namespace engram {
@@ -12,6 +13,8 @@ namespace engram {
 void GatherOperation::OnDone(const GatherCallPtr& call,
                              const absl::Status& status) {
   const absl::Time now = SteadyNow();
+  // Before the last row is counted, after which the buffers are the caller's.
+  if (status.ok() && cache_ != nullptr) call->KeepRows(*cache_, layer_ids_);
   Todo todo;
   {
     MutexLock lock(&mutex_);

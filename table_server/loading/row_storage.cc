@@ -8,6 +8,7 @@
 #include "core/base/status_macros.h"
 #include "table_server/loading/checkpoint_source.h"
 #include "table_server/loading/host_store.h"
+#include "table_server/loading/http_checkpoint_source.h"
 #include "table_server/loading/synthetic_store.h"
 #include "table_server/tier/host_tier.h"
 #include "table_server/tier/synthetic_tier.h"
@@ -46,6 +47,10 @@ class HostStorage final : public RowStorage {
       checkpoint_.emplace(*source.checkpoint, source.manifest);
       store_options.sources.push_back(&*checkpoint_);
     }
+    if (source.http != nullptr) {
+      http_.emplace(*source.http, source.manifest);
+      store_options.sources.push_back(&*http_);
+    }
     if (options.peers != nullptr) {
       store_options.sources.push_back(options.peers);
     }
@@ -59,6 +64,7 @@ class HostStorage final : public RowStorage {
  private:
   std::unique_ptr<HostTier> tier_;
   std::optional<CheckpointSource> checkpoint_;
+  std::optional<HttpCheckpointSource> http_;
   std::optional<HostStore> store_;
 };
 

@@ -36,6 +36,17 @@ absl::Status CheckIsOfCheckpoint(const Manifest& manifest,
                    ", not of a checkpoint"));
 }
 
+absl::Status CheckHttpAccess(const TableSourceOptions& options) {
+  const bool given =
+      !options.http.token_file.empty() || !options.http.ca_file.empty();
+  if (!given ||
+      (options.source == "checkpoint" && IsHttpUrl(options.checkpoint_dir))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "a token file and a CA file are for a checkpoint given by its URL");
+}
+
 absl::StatusOr<TableSource> OpenPeersSource(const std::string& manifest_path) {
   if (manifest_path.empty()) {
     return absl::InvalidArgumentError(
@@ -65,6 +76,24 @@ absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir) {
   return TableSource{*std::move(manifest), std::move(checkpoint), std::nullopt};
 }
 
+absl::StatusOr<TableSource> OpenHttpSource(const std::string& url,
+                                           const std::string& manifest_path,
+                                           const HttpAccess& access) {
+  const absl::StatusOr<HttpFolder> folder = ParseHttpFolder(url);
+  if (!folder.ok()) return Annotate(folder.status(), "the checkpoint");
+  ENGRAM_ASSIGN_OR_RETURN(std::unique_ptr<HttpReader> reader,
+                          OpenHttpReader(*folder, access));
+  ENGRAM_ASSIGN_OR_RETURN(
+      Manifest manifest, manifest_path.empty() ? FetchManifest(*reader, *folder)
+                                               : Manifest::Load(manifest_path));
+  ENGRAM_ASSIGN_OR_RETURN(std::vector<HttpLayer> layers,
+                          FindHttpLayers(*reader, *folder, manifest));
+  auto table = std::make_shared<HttpTable>();
+  *table = {folder->url, std::move(reader), std::move(layers)};
+  return TableSource{std::move(manifest), std::nullopt, std::nullopt,
+                     std::move(table)};
+}
+
 absl::StatusOr<TableSource> MakeSyntheticSource(const EngramConfig& config,
                                                 uint64_t seed) {
   const RowFormat defaults;
@@ -88,9 +117,14 @@ absl::StatusOr<TableSource> MakeSyntheticSource(const EngramConfig& config,
 }
 
 absl::StatusOr<TableSource> OpenTableSource(const TableSourceOptions& options) {
+  ENGRAM_RETURN_IF_ERROR(CheckHttpAccess(options));
   if (options.source == "checkpoint") {
     if (options.checkpoint_dir.empty()) {
       return absl::InvalidArgumentError("no checkpoint directory is given");
+    }
+    if (IsHttpUrl(options.checkpoint_dir)) {
+      return OpenHttpSource(options.checkpoint_dir, options.manifest_path,
+                            options.http);
     }
     return OpenCheckpointSource(options.checkpoint_dir);
   }

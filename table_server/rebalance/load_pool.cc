@@ -24,10 +24,9 @@ LoadPool::LoadPool(HandOver& hand_over, PartitionStore& store, Options options,
       store_(store),
       options_(std::move(options)),
       on_end_(std::move(on_end)),
-      thread_count_(ThreadCount(options_.thread_count)),
       paced_count_(std::max<size_t>(1, options_.paced_thread_count)),
       pacer_(options_.pace, *options_.clock) {
-  const size_t count = std::max(thread_count_, paced_count_);
+  const size_t count = paced_count_ + ThreadCount(options_.thread_count);
   for (size_t i = 0; i < count; ++i) {
     threads_.emplace_back([this, i] { Run(i); });
   }
@@ -67,11 +66,11 @@ bool LoadPool::stopping() {
 
 bool LoadPool::MayLoad(size_t thread_index) {
   MutexLock lock(&mutex_);
-  return !stopping_ && thread_index < (paced_ ? paced_count_ : thread_count_);
+  return !stopping_ && paced_ == (thread_index < paced_count_);
 }
 
 void LoadPool::Run(size_t thread_index) {
-  LowerThreadPriority();
+  if (thread_index < paced_count_) LowerThreadPriority();
   uint64_t seen = 0;
   do {
     seen = wakes();

@@ -19,8 +19,8 @@
 namespace engram {
 
 // Threads that load what the hand-over says is to be loaded: as fast as they
-// can, or paced, then fewer of them and no faster than the pacer allows. Always
-// with what serving leaves of the processors.
+// can, or paced, then others, with what serving leaves of the processors and no
+// faster than the pacer allows.
 //
 // Thread safety: all methods may be called concurrently.
 class LoadPool {
@@ -69,8 +69,8 @@ class LoadPool {
   PartitionStore& store_;
   const Options options_;
   const OnEnd on_end_;
-  const size_t thread_count_;  // that load unless paced
-  const size_t paced_count_;   // and when
+  const size_t paced_count_;  // the first threads, which load when paced
+
   Pacer pacer_;
   std::atomic<uint64_t> loaded_bytes_{0};
   Mutex mutex_;

@@ -19,6 +19,26 @@ LIBC = ctypes.CDLL(None)  # loaded before any fork
 
 Server = collections.namedtuple("Server", "address pid")
 
+NGINX_CONF = """
+daemon off;
+pid {directory}/nginx.pid;
+worker_processes auto;
+events {{ worker_connections 256; }}
+http {{
+  access_log off;
+  sendfile on;
+  keepalive_requests 100000;
+  client_body_temp_path {directory}/nginx-1; proxy_temp_path {directory}/nginx-2;
+  fastcgi_temp_path {directory}/nginx-3; uwsgi_temp_path {directory}/nginx-4; scgi_temp_path {directory}/nginx-5;
+  server {{
+    listen 127.0.0.1:{port} ssl;
+    ssl_certificate {certificate};
+    ssl_certificate_key {key};
+    root {root};
+  }}
+}}
+"""
+
 
 class StartError(Exception):
     pass
@@ -97,6 +117,28 @@ class Servers:
                 return self._await_port(process, log, port)
             time.sleep(0.01)
         raise self._failed(process, log, "a port")
+
+    def start_nginx(self, root, certificate, key):
+        """Gives the files of `root` over TLS, byte ranges too. Its workers may be another user."""
+        port = _free_port()
+        self.directory.chmod(0o755)
+        (self.directory / "nginx.conf").write_text(NGINX_CONF.format(
+            directory=self.directory, port=port, root=root, certificate=certificate, key=key))
+        log = self.directory / "nginx.log"
+        with open(log, "wb") as out:
+            process = self._spawn(["nginx", "-c", self.directory / "nginx.conf", "-e", log], out, out)
+        return self._await_port(process, log, port)
+
+    def stop(self, server):
+        """One of them, before all end."""
+        process = next(process for process in self.processes if process.pid == server.pid)
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self.processes.remove(process)
 
     def _spawn(self, command, out, err, more_environment=None):
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out, stderr=err,

@@ -5,16 +5,13 @@ Makes a checkpoint, starts a server for every contestant, lets the load driver
 (engram-bench-gather) take them in turn, and writes medians, ratios and plots.
 """
 import argparse
-import datetime
 import itertools
 import json
-import os
 import pathlib
-import platform
 import signal
-import subprocess
 import sys
 
+import bench_machine
 import bench_plots
 import bench_report
 import bench_servers
@@ -156,32 +153,9 @@ def drive(servers, arguments, checkpoint, contestants):
     return json.loads(out_path.read_text())
 
 
-def first_line(*command):
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return result.stdout.strip().split("\n")[0]
-
-
-def describe_machine():
-    cpuinfo = pathlib.Path("/proc/cpuinfo").read_text()
-    model = next((line.split(":", 1)[1].strip() for line in cpuinfo.split("\n") if line.startswith("model name")), "")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    huge = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    return {"cpu_model": model or platform.processor(), "cores": os.cpu_count(), "memory_bytes": memory,
-            "kernel": platform.release(), "transparent_huge_pages": huge.read_text().strip() if huge.exists() else "",
-            "load_average_before": os.getloadavg()[0]}
-
-
 def describe_run(arguments):
-    return {"benchmark": "gather", "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "commit": first_line("git", "rev-parse", "HEAD"),
-            "uncommitted_changes": bool(first_line("git", "status", "--porcelain")),
-            "quick": arguments.quick, "rounds": arguments.rounds, "duration_ms": arguments.duration_ms,
-            "machine": describe_machine(),
-            "packages": {package: first_line("dpkg-query", "-W", "-f", "${Version}", package)
-                         for package in ("redis-server", "memcached", "librocksdb-dev", "libgrpc++-dev")}}
+    return {**bench_machine.describe_run("gather", ("redis-server", "memcached", "librocksdb-dev", "libgrpc++-dev")),
+            "quick": arguments.quick, "rounds": arguments.rounds, "duration_ms": arguments.duration_ms}
 
 
 def main():

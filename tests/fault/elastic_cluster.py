@@ -106,13 +106,13 @@ class ElasticCluster(FaultCluster):
             time.sleep(POLL_SECONDS)
         return state
 
-    def await_settled(self, seconds=START_SECONDS):
+    def await_settled(self, seconds=START_SECONDS, poll_seconds=POLL_SECONDS):
         """Until the members agree on who they are and each holds just what it owns. Returns their states."""
         deadline = time.monotonic() + seconds
         while (why_not := cluster_state.why_not_settled(states := self.states(), self.replicas)):
             if time.monotonic() > deadline:
                 raise AssertionError("not settled in %s s: %s" % (seconds, why_not))
-            time.sleep(POLL_SECONDS)
+            time.sleep(poll_seconds)
         return states
 
     def plan(self, before, after):

@@ -11,6 +11,8 @@ import scenarios
 import sizes
 from report import Report, number
 
+STEP_SCENARIOS = ("workers", "worker_stopped", "worker_unready")
+
 
 def parse_arguments():
     names = list(scenarios.ALL)
@@ -66,7 +68,7 @@ def main():
         for name in arguments.only:
             start = time.monotonic()
             # Steps cost what the model's width says, and are not what is measured.
-            reports.append(run(name, size, small if name == "workers" else checkpoint))
+            reports.append(run(name, size, small if name in STEP_SCENARIOS else checkpoint))
             tell(reports[-1], time.monotonic() - start)
             if arguments.json:
                 (arguments.json / (name + ".json")).write_text(json.dumps(reports[-1].as_json(), indent=1) + "\n")

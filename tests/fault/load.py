@@ -90,7 +90,7 @@ class Result:
         self.failed += data["unfinished"]
         self.wrong = everything["wrong"] + (data["mismatch"] is not None and everything["wrong"] == 0)
         self.server_calls = everything["server_calls"]
-        self.client = data.get("client")  # hedges, retries and the like; steps have none
+        self.client = data.get("client")  # hedges, retries and the like
         self.latency_ms = everything["latency_ms"] or {}
         self.deadline_overrun_ms = data["deadline_overrun_ms"]
         self.codes = {failure["code"] for failure in data["failures"]}

@@ -16,6 +16,7 @@ class Size:
     rude_clients: int  # one after another, in small groups
     rude_crowds: int  # how often 10,000 come at once
     callers: int  # at once
+    many_servers: int  # of V4.1's true layout
     preset: tuple  # of `engramctl make-checkpoint`; empty: a golden checkpoint
     scale_preset: tuple = ()  # likewise, of clusters that grow and shrink; empty: the same checkpoint
     scale_flags: tuple = ()  # their servers', with values
@@ -37,9 +38,9 @@ class Size:
 
 # A few seconds each, for ctest on a machine that does other things too.
 SHORT = Size(rate=150, deadline_ms=1000, fault_seconds=1.5, calm_seconds=0.2, quiet_seconds=1, tail_seconds=0,
-             kills=10, rude_clients=10000, rude_crowds=0, callers=50, preset=())
+             kills=10, rude_clients=10000, rude_crowds=0, callers=50, many_servers=4, preset=())
 QUICK = Size(rate=1000, deadline_ms=2000, fault_seconds=5, calm_seconds=3, quiet_seconds=3, tail_seconds=20,
-             kills=10, rude_clients=10000, rude_crowds=3, callers=200,
+             kills=10, rude_clients=10000, rude_crowds=3, callers=200, many_servers=16,
              preset=("--preset", "v41-mini", "--vocab-size", 4000, "--seed", 1),
              # 1 GB in 1,880 partitions. Servers share a machine, so none that joins takes all of its processors, and
              # what the others load is spread over some seconds.

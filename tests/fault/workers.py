@@ -1,4 +1,6 @@
-"""Compute workers that die, drain and come back, under steps on Forward streams."""
+"""Compute workers that die, drain, stop and come back, under steps."""
+import time
+
 from fault_cluster import FaultCluster
 from report import Report
 
@@ -22,4 +24,28 @@ def workers(size, checkpoint):
             load.go_on(size.calm_seconds)
         result = load.end()
     report.nothing_failed(result)
+    return report
+
+
+def worker_stopped(size, checkpoint):
+    """One of two workers gets SIGSTOP for longer than a deadline, under both kinds of steps, and goes on."""
+    report = Report("worker_stopped")
+    deadline_ms = 2 * size.deadline_ms
+    with FaultCluster(checkpoint, servers=2, replicas=2, workers=2) as running:
+        loads = {mode: running.load_steps("--tokens", "1x5,9x1", "--mode", mode, rate=RATE, deadline_ms=deadline_ms)
+                 for mode in ("forward", "apply")}
+        for load in loads.values():
+            load.await_start()
+        for _ in range(max(1, size.tail_seconds // 20)):
+            running.freeze("w0")
+            time.sleep(1.5 * deadline_ms / 1000)
+            running.thaw("w0")
+            time.sleep(1 + size.calm_seconds)
+        results = {mode: load.end() for mode, load in loads.items()}
+    for mode, result in results.items():
+        report.nothing_failed(result, ", " + mode)
+        report.at_least("steps that went on elsewhere, " + mode, result.client["hedges_won"], 1)
+        report.at_least("times that it was left, " + mode, result.client["ejections"], 1)
+        report.figures["latency_ms, " + mode] = result.latency_ms
+        report.at_most("p99 in deadlines, " + mode, result.latency_ms["p99"] / deadline_ms, 0.25, timing=True)
     return report

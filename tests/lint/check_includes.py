@@ -12,10 +12,12 @@ import sys
 RULES = {
     "core/base": ([], False),
     "core/model": (["core/base"], False),
+    "core/cache": (["core/base"], False),
     "core/gpu": (["core/base", "core/model"], False),
     "core/placement": (["core/base"], False),
     "core/wire": (["core/base", "core/model", "proto"], False),
     "core/membership": (["core/base", "core/rpc/address.h"], False),
+    "core/http": (["core/base"], False),
     "core/rpc": (["core/base", "core/wire", "proto"], True),
     "table_server": (["core", "proto"], True),
     "table_server/tier": (["core"], False),

@@ -63,7 +63,7 @@ TEST(ApplyCallTest, LayersAreAnsweredAtOnce) {
     ASSERT_TRUE(
         test::Eventually([&] { return f.engine->steps_in_flight() == 0; }));
     Notification over;  // whatever that thread still had to do for the step
-    f.engine->RunOnHashThread([&] { over.Notify(); });
+    f.engine->RunOnHashThread({}, [&] { over.Notify(); });
     ASSERT_TRUE(over.WaitUntil(Soon()));
     static_cast<ApplyCall*>(call)->OnDone();
     f.engine = nullptr;

@@ -108,6 +108,7 @@ struct FakeRowSource::Entry {
   LayerId layer;
   std::vector<RowId> row_ids;
   absl::Span<std::byte> out;
+  absl::Time deadline;
   absl::AnyInvocable<void(absl::Status)> done;
   bool ended = false;
 };
@@ -134,12 +135,13 @@ std::byte FakeRowSource::RowByte(LayerId layer, RowId row) {
 
 std::unique_ptr<RowFetch> FakeRowSource::Fetch(
     LayerId layer, absl::Span<const RowId> row_ids, absl::Span<std::byte> out,
-    absl::Time /*deadline*/, absl::AnyInvocable<void(absl::Status)> done) {
+    absl::Time deadline, absl::AnyInvocable<void(absl::Status)> done) {
   ENGRAM_CHECK(out.size() == row_ids.size() * format_.row_bytes());
   auto entry = std::make_shared<Entry>();
   entry->layer = layer;
   entry->row_ids.assign(row_ids.begin(), row_ids.end());
   entry->out = out;
+  entry->deadline = deadline;
   entry->done = std::move(done);
   {
     MutexLock lock(&mutex_);
@@ -182,6 +184,11 @@ void FakeRowSource::AwaitFetches(size_t count) {
 LayerId FakeRowSource::layer(size_t fetch) const {
   MutexLock lock(&mutex_);
   return entries_.at(fetch)->layer;
+}
+
+absl::Time FakeRowSource::deadline(size_t fetch) const {
+  MutexLock lock(&mutex_);
+  return entries_.at(fetch)->deadline;
 }
 
 std::vector<RowId> FakeRowSource::row_ids(size_t fetch) const {

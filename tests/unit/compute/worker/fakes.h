@@ -91,6 +91,7 @@ class FakeRowSource final : public RowSource {
   // Waits for the fetches that were started, in order of their start.
   void AwaitFetches(size_t count);
   LayerId layer(size_t fetch) const;
+  absl::Time deadline(size_t fetch) const;
   std::vector<RowId> row_ids(size_t fetch) const;
   // Ends a fetch that has not ended: with its rows, or an error.
   void Complete(size_t fetch, absl::Status status = absl::OkStatus());

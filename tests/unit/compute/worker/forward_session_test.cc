@@ -35,7 +35,7 @@ class Session {
       : fixture_(fixture) {
     ForwardLimits limits = ForwardLimits::For(*fixture.engine);
     change(limits);
-    session_ = ForwardSession::Create(fixture.engine.get(), limits, [this] {
+    session_ = ForwardSession::Create(fixture.engine.get(), limits, {}, [this] {
       MutexLock lock(&mutex_);
       ++wakes_;
       changed_.NotifyAll();
@@ -114,6 +114,32 @@ class Session {
   CondVar changed_;
   int wakes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+TEST(ForwardSessionTest, TellsTheTimesOfLayers) {
+  EngineFixture f(kWhenTold);
+  const absl::Time begun = f.clock.Now();
+  Session session(f);
+  v1::ForwardRequest request;
+  request.set_step_id(1);
+  v1::StepBegin& begin = *request.mutable_begin();
+  *begin.add_sequences() = MakeSequence({1});
+  begin.set_dtype(v1::STREAM_DTYPE_BF16);
+  begin.set_return_kind(v1::RETURN_KIND_STREAMS);
+  v1::LayerTimeout& timeout = *begin.add_layer_timeouts();
+  timeout.set_layer_id(f.block.config().layer_ids[0]);
+  timeout.set_timeout_us(1000);
+  ASSERT_TRUE(session->Handle(request).ok());
+  f.rows.AwaitFetches(2);
+  EXPECT_EQ(f.rows.deadline(0), begun + absl::Milliseconds(1));
+  EXPECT_GT(f.rows.deadline(1), begun + absl::Seconds(1));
+
+  timeout.set_timeout_us(0);
+  request.set_step_id(2);
+  ASSERT_TRUE(session->Handle(request).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(session.AwaitEnd(2)));
+  ASSERT_TRUE(session.CancelStep(1).ok());
+  EXPECT_TRUE(absl::IsCancelled(session.AwaitEnd(1)));
+}
 
 TEST(ForwardSessionTest, AnswersEachChunkThenEnds) {
   EngineFixture f;

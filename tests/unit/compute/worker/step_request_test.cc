@@ -93,6 +93,30 @@ TEST_F(StepRequestTest, LayersMustBeOfTheModelAndDistinct) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("layer 999"));
 }
 
+TEST_F(StepRequestTest, TimesOfLayersAreOfTheStepsLayersAboveZeroAndOnce) {
+  const LayerId first{block_.config().layer_ids[0]};
+  const LayerId second{block_.config().layer_ids[1]};
+  StepSpec spec = MakeSpec(block_, {1});
+  spec.layers = {second, first};
+  spec.layer_timeouts = {{second, absl::Milliseconds(14)}};
+  const auto request = StepRequest::Create(block_, kMaxTokens, spec);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_THAT(request->rows_timeouts(),
+              ElementsAre(absl::InfiniteDuration(), absl::Milliseconds(14)));
+
+  spec.layer_timeouts.push_back({second, absl::Milliseconds(15)});
+  ExpectInvalid(spec, "stands twice in layer_timeouts");
+  spec.layer_timeouts = {{first, absl::ZeroDuration()}};
+  ExpectInvalid(spec, "it must be above 0");
+  spec.layers = {second};
+  spec.layer_timeouts = {{first, absl::Milliseconds(1)}};
+  EXPECT_EQ(ReasonOf(StatusOf(spec)), ErrorReason::kUnknownLayer);
+  spec.layer_timeouts = {{LayerId{999}, absl::Milliseconds(1)}};
+  const absl::Status status = StatusOf(spec);
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kUnknownLayer);
+  EXPECT_EQ(MetadataOf(status, "layer"), "999");
+}
+
 TEST_F(StepRequestTest, ThereIsALimitOfTokens) {
   ExpectInvalid(MakeSpec(block_, {}), "no token");
   const absl::Status status =

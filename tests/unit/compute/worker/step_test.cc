@@ -292,6 +292,137 @@ TEST(StepTest, UnclaimedStepsExpire) {
   ExpectNothingHeld(f);
 }
 
+// ---- times of layers ----
+
+// A step whose layers' rows are needed after 1 ms and 14 ms.
+struct TimedStep {
+  explicit TimedStep(EngineFixture& f,
+                     absl::Time deadline = absl::InfiniteFuture()) {
+    StepSpec spec = MakeSpec(f.block, {1, 2});
+    spec.layer_timeouts = {
+        {spec.layers[1], absl::Milliseconds(14)},
+        {spec.layers[0], absl::Milliseconds(1)},
+    };
+    auto begun = f.engine->Begin(std::move(spec), deadline, log);
+    EXPECT_TRUE(begun.ok()) << begun.status();
+    step = *std::move(begun);
+  }
+
+  std::shared_ptr<StepLog> log = std::make_shared<StepLog>();
+  std::shared_ptr<Step> step;
+};
+
+double LateRows(EngineFixture& f, LayerId layer) {
+  for (const prometheus::MetricFamily& family : f.registry.Collect()) {
+    if (family.name != "engram_compute_late_rows_total") continue;
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      if (metric.label[0].value == std::to_string(ToInt(layer))) {
+        return metric.counter.value;
+      }
+    }
+  }
+  return 0;
+}
+
+TEST(StepTest, EachLayersFetchHasItsOwnDeadline) {
+  EngineFixture f(kWhenTold);
+  const absl::Time begun = f.clock.Now();
+  TimedStep timed(f);
+  timed.step->Start();
+  f.rows.AwaitFetches(2);
+  EXPECT_EQ(f.rows.deadline(0), begun + absl::Milliseconds(1));
+  EXPECT_EQ(f.rows.deadline(1), begun + absl::Milliseconds(14));
+  TimedStep earlier(f, begun + absl::Milliseconds(5));
+  earlier.step->Start();
+  f.rows.AwaitFetches(4);
+  EXPECT_EQ(f.rows.deadline(2), begun + absl::Milliseconds(1));
+  EXPECT_EQ(f.rows.deadline(3), begun + absl::Milliseconds(5));
+}
+
+TEST(StepTest, RowsThatAreLateForTheirLayerEndTheStep) {
+  EngineFixture f(kWhenTold);
+  TimedStep timed(f);
+  timed.step->Start();
+  f.rows.AwaitFetches(2);
+  f.rows.Complete(1);
+  f.clock.Advance(absl::Milliseconds(1));
+  f.rows.Complete(0, absl::DeadlineExceededError("server t3 is slow"));
+  const absl::Status status = timed.log->AwaitEnd();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  const LayerId first = f.rows.layer(0);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("rows of layer " + std::to_string(ToInt(first)) +
+                        " were not there within 1ms"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server t3 is slow"));
+  EXPECT_EQ(LateRows(f, first), 1);
+  EXPECT_EQ(LateRows(f, f.rows.layer(1)), 0);
+  ExpectNothingHeld(f);
+}
+
+TEST(StepTest, ALayersTimeIsOverAlsoBeforeItsFetchKnows) {
+  EngineFixture f(kWhenTold);
+  TimedStep timed(f);
+  timed.step->Start();
+  f.rows.AwaitFetches(2);
+  f.rows.Complete(0);
+  f.clock.Advance(absl::Milliseconds(13));
+  f.engine->ExpireSteps();  // the first layer's rows were there in time
+  EXPECT_FALSE(timed.log->ended());
+  f.clock.Advance(absl::Milliseconds(1));
+  f.engine->ExpireSteps();
+  const absl::Status status = timed.log->AwaitEnd();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("within 14ms"));
+  EXPECT_EQ(f.rows.cancelled(), 1);
+  EXPECT_EQ(LateRows(f, f.rows.layer(1)), 1);
+  ExpectNothingHeld(f);
+}
+
+TEST(StepTest, AStepIsNotFetchedThatIsLateAlready) {
+  EngineFixture f(kWhenTold);
+  TimedStep timed(f);
+  f.clock.Advance(absl::Milliseconds(2));
+  timed.step->Start();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(timed.log->AwaitEnd()));
+  EXPECT_EQ(f.rows.started(), 0);
+}
+
+TEST(StepTest, RowsInTimeMayWaitForTheirStreams) {
+  EngineFixture f(kAtOnce);
+  TimedStep timed(f);
+  timed.step->Start();
+  f.rows.AwaitFetches(2);
+  // The rows are there once their step says so on the hashing thread.
+  Notification hashed;
+  f.engine->RunOnHashThread({}, [&] { hashed.Notify(); });
+  ASSERT_TRUE(hashed.WaitUntil(Soon()));
+  f.clock.Advance(absl::Seconds(1));
+  f.engine->ExpireSteps();
+  const std::string streams = Streams(f.block, 2);
+  for (const LayerLayout& layer : f.block.layout().layers()) {
+    timed.step->AddChunk(
+        layer.layer_id,
+        {.streams = {reinterpret_cast<const std::byte*>(streams.data()),
+                     streams.size()}});
+  }
+  EXPECT_TRUE(timed.log->AwaitEnd().ok());
+}
+
+TEST(StepTest, DeadTokensHaveNoRowsToBeLate) {
+  EngineFixture f(kWhenTold);
+  StepSpec spec = MakeSpec(f.block, {1}, {false});
+  spec.layer_timeouts = {{spec.layers[0], absl::Milliseconds(1)}};
+  auto log = std::make_shared<StepLog>();
+  const auto step =
+      f.engine->Begin(std::move(spec), absl::InfiniteFuture(), log);
+  ASSERT_TRUE(step.ok()) << step.status();
+  f.clock.Advance(absl::Seconds(1));
+  f.engine->ExpireSteps();
+  EXPECT_FALSE(log->ended());
+  (*step)->Cancel();
+  EXPECT_TRUE(absl::IsCancelled(log->AwaitEnd()));
+}
+
 TEST(StepTest, AnExpiredStepComputesNothing) {
   EngineFixture f(kWhenTold);
   StepUnderTest t(f, {1});
@@ -412,6 +543,35 @@ TEST(StepEngineTest, TakesNoStepsOnceTheBlockHasFailed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("cuda:0 failed"));
 }
 
+TEST(StepEngineTest, TakesNoStepsWhileItsTablesAreLost) {
+  EngineFixture f(kWhenTold);
+  StepUnderTest before(f, {1});
+  f.rows.AwaitFetches(2);
+  f.engine->SetTables(absl::UnavailableError("3 partitions have no server"));
+  EXPECT_FALSE(f.engine->ready());
+  EXPECT_EQ(f.engine->ObserveBlock(), absl::OkStatus());
+  EXPECT_EQ(f.metrics.ready().Value(), 0);
+  const absl::Status status =
+      f.engine
+          ->Begin(MakeSpec(f.block, {1}), absl::InfiniteFuture(),
+                  std::make_shared<StepLog>())
+          .status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kNotReady) << status;
+  EXPECT_EQ(MetadataOf(status, "worker"), "w0");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("3 partitions"));
+  // What was begun goes on.
+  f.rows.Complete(0);
+  f.rows.Complete(1);
+  before.Add(0, 0, 1);
+  before.Add(1, 0, 1);
+  EXPECT_TRUE(before.log->AwaitEnd().ok());
+  f.engine->SetTables(absl::OkStatus());
+  EXPECT_TRUE(f.engine->ready());
+  StepUnderTest after(f, {1});
+  after.step->Cancel();
+  EXPECT_TRUE(absl::IsCancelled(after.log->AwaitEnd()));
+}
+
 TEST(StepEngineTest, RefusesWithReasons) {
   EngineFixture f;
   const auto log = std::make_shared<StepLog>();
@@ -449,7 +609,11 @@ TEST(StepEngineTest, StepsInFlightAreLimited) {
   EngineFixture f(kWhenTold,
                   [](auto& options) { options.max_steps_in_flight = 2; });
   StepUnderTest first(f, {1});
-  StepUnderTest second(f, {1});
+  StepSpec of_another = MakeSpec(f.block, {1});
+  of_another.caller = {"another"};
+  const auto second = f.engine->Begin(of_another, absl::InfiniteFuture(),
+                                      std::make_shared<StepLog>());
+  ASSERT_TRUE(second.ok()) << second.status();
   const auto third =
       f.engine->Begin(MakeSpec(f.block, {1}), absl::InfiniteFuture(),
                       std::make_shared<StepLog>());

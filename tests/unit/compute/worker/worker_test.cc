@@ -310,6 +310,53 @@ TEST_F(WorkerTest, FindsItsTablesByTheMembersOfTheCluster) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(WorkerTest, WaitsForMembersOfItsVersionToReplaceOthers) {
+  WriteManifest();
+  auto table = std::make_unique<ClaimsATable>(MakeTable(std::string(64, 'b')),
+                                              options_.table_addresses[0]);
+  options_.table_members = "static:t0=" + options_.table_addresses[0];
+  options_.table_addresses.clear();
+  options_.connect_timeout = absl::Milliseconds(50);
+  const auto worker = Worker::Start(options_);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  // Some tries.
+  absl::Status status =
+      (*worker)->WaitUntilReady(absl::Now() + absl::Seconds(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  const std::string address = options_.table_members.substr(10);
+  table = nullptr;
+  table = std::make_unique<ClaimsATable>(MakeTable(version_), address);
+  status = (*worker)->WaitUntilReady(Soon());
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(WorkerTest, IsNotReadyWhileItsTablesAreGone) {
+  WriteManifest();
+  auto table = std::make_unique<ClaimsATable>(MakeTable(version_),
+                                              options_.table_addresses[0]);
+  const auto worker = Worker::Start(options_);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  ASSERT_TRUE((*worker)->WaitUntilReady(Soon()).ok());
+  const std::string address = (*worker)->address();
+  EXPECT_TRUE(IsServing(address));
+
+  table = nullptr;
+  EXPECT_TRUE(test::Eventually([&] { return !IsServing(address); }));
+  const auto stub = v1::ComputeService::NewStub(MakeChannel(address));
+  v1::ApplyResponse applied;
+  grpc::ClientContext apply;
+  const absl::Status status = FromGrpcStatus(stub->Apply(&apply, {}, &applied));
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kNotReady) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(options_.table_addresses[0]));
+
+  table = std::make_unique<ClaimsATable>(MakeTable(version_),
+                                         options_.table_addresses[0]);
+  EXPECT_TRUE(test::Eventually([&] { return IsServing(address); }));
+  // Once it leaves, tables change nothing any more.
+  (*worker)->Drain(absl::Now());
+}
+
 TEST_F(WorkerTest, GivesCallersTimeToLeave) {
   WriteManifest();
   options_.drain_grace = absl::Seconds(2);

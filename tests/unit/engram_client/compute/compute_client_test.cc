@@ -10,11 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "core/rpc/channel.h"
 #include "core/wire/error_detail.h"
-#include "tests/testing/temp_dir.h"
 #include "tests/unit/compute/worker/test_worker.h"
-#include "tests/unit/engram_client/compute/silent_worker.h"
+#include "tests/unit/engram_client/compute/client_fixture.h"
 
 namespace engram {
 namespace {
@@ -22,81 +20,13 @@ namespace {
 using test::Eventually;
 using test::FakeRowSource;
 using test::Soon;
-using test::Streams;
+using test::TestStep;
 using test::TestWorker;
-using test::WantedStreams;
 using ::testing::HasSubstr;
 
 constexpr auto kWhenTold = FakeRowSource::Mode::kWhenTold;
 
-class ComputeClientTest : public ::testing::Test {
- protected:
-  std::string Address(const std::string& name) {
-    return "unix:" + dir_.File(name);
-  }
-  std::unique_ptr<TestWorker> StartWorker(
-      const std::string& name, const TestWorker::Options& options = {}) {
-    return std::make_unique<TestWorker>(Address(name), options);
-  }
-  std::unique_ptr<ComputeClient> Connect(
-      const std::vector<std::string>& names) {
-    ComputeClient::Options options;
-    for (const auto& name : names) options.addresses.push_back(Address(name));
-    auto client = ComputeClient::Create(options);
-    EXPECT_TRUE(client.ok()) << client.status();
-    return *std::move(client);
-  }
-
-  test::TempDir dir_;
-};
-
-// One step of one sequence and its buffers, outputs poisoned.
-struct TestStep {
-  TestStep(const EngramBlock& block, std::vector<uint32_t> ids)
-      : block(block), streams(Streams(block, ids.size())) {
-    sequences = {{.token_ids = std::move(ids)}};
-    for (std::string& out : outs) out.assign(streams.size(), '\xEE');
-  }
-  StepLayerIo Io(size_t layer) {
-    return {.layer = block.layout().layers()[layer].layer_id,
-            .streams = {reinterpret_cast<const std::byte*>(streams.data()),
-                        streams.size()},
-            .streams_out = {reinterpret_cast<std::byte*>(outs[layer].data()),
-                            streams.size()}};
-  }
-  absl::StatusOr<std::unique_ptr<ComputeClient::Step>> Begin(
-      ComputeClient& client, absl::Time deadline = Soon()) {
-    return client.Begin(sequences, StepDtype::kBf16, StepReturn::kStreams,
-                        {Io(0).layer, Io(1).layer}, deadline);
-  }
-  absl::Status Forward(ComputeClient& client) {
-    auto step = Begin(client);
-    if (!step.ok()) return step.status();
-    for (const size_t layer : {0, 1}) {
-      absl::Status status = (*step)->Layer(Io(layer));
-      if (!status.ok()) return status;
-    }
-    return (*step)->Finish();
-  }
-  absl::Status Apply(ComputeClient& client, absl::Time deadline = Soon()) {
-    return client.Apply(sequences, StepDtype::kBf16, StepReturn::kStreams,
-                        {Io(0), Io(1)}, deadline);
-  }
-  void ExpectRight(size_t layer) {
-    EXPECT_TRUE(outs[layer] == WantedStreams(block, layer,
-                                             sequences[0].token_ids, {},
-                                             streams));
-  }
-  void ExpectRight() {
-    ExpectRight(0);
-    ExpectRight(1);
-  }
-
-  const EngramBlock& block;
-  std::vector<StepSequence> sequences;
-  std::string streams;
-  std::string outs[2];
-};
+using ComputeClientTest = test::ClientFixture;
 
 TEST_F(ComputeClientTest, TellsTheModel) {
   const auto worker = StartWorker("a");
@@ -134,7 +64,7 @@ TEST_F(ComputeClientTest, LayersGoInAnyOrder) {
     TestStep forward(worker->fixture.block, {1, 2, 3});
     auto step =
         client->Begin(forward.sequences, StepDtype::kBf16, StepReturn::kStreams,
-                      {LayerId{14}, LayerId{1}}, Soon());
+                      {LayerId{14}, LayerId{1}}, {.deadline = Soon()});
     ASSERT_TRUE(step.ok()) << step.status();
     for (const size_t layer : {first, 1 - first}) {
       const absl::Status status = (*step)->Layer(forward.Io(layer));
@@ -166,8 +96,9 @@ TEST_F(ComputeClientTest, Contribution) {
                   ->Apply(step.sequences, StepDtype::kBf16,
                           StepReturn::kContribution, {io(0)}, Soon())
                   .ok());
-  auto begun = client->Begin(step.sequences, StepDtype::kBf16,
-                             StepReturn::kContribution, {io(1).layer}, Soon());
+  auto begun =
+      client->Begin(step.sequences, StepDtype::kBf16, StepReturn::kContribution,
+                    {io(1).layer}, {.deadline = Soon()});
   ASSERT_TRUE(begun.ok());
   ASSERT_TRUE((*begun)->Layer(io(1)).ok());
   ASSERT_TRUE((*begun)->Finish().ok());
@@ -394,6 +325,60 @@ TEST_F(ComputeClientTest, DeadlinesHold) {
   EXPECT_EQ(worker->fixture.rows.open(), 0);
 }
 
+TEST_F(ComputeClientTest, LayersHaveDeadlinesOfTheirOwn) {
+  const auto worker = StartWorker("a", {.mode = kWhenTold});
+  const auto client = Connect({"a"});
+  TestStep step(worker->fixture.block, {1});
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  auto begun = step.Begin(
+      *client, StepOptions{.deadline = Soon(),
+                           .rows_deadlines = {{step.Io(0).layer, deadline}}});
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  FakeRowSource& rows = worker->fixture.rows;
+  rows.AwaitFetches(2);
+  EXPECT_EQ(rows.layer(0), step.Io(0).layer);
+  // By the worker's clock: what is left of the time is told.
+  const absl::Time there = worker->fixture.clock.Now();
+  EXPECT_LE(rows.deadline(0), there + absl::Seconds(20));
+  EXPECT_GT(rows.deadline(0), there);
+  EXPECT_GT(rows.deadline(1), there + absl::Seconds(20));
+  rows.Complete(0, absl::DeadlineExceededError("rows are late"));
+  const absl::Status status = (*begun)->Layer(step.Io(0));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the rows of layer 1"));
+}
+
+// The next worker is told of those only that it is to answer.
+TEST_F(ComputeClientTest, DeadlinesOfLayersGoWithThemToTheNextWorker) {
+  auto first = StartWorker("a");
+  const auto second = StartWorker("b");
+  const auto client = Connect({"a", "b"});
+  TestStep step(second->fixture.block, {1, 2, 3});
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  auto begun = step.Begin(
+      *client, StepOptions{.deadline = Soon(),
+                           .rows_deadlines = {{step.Io(0).layer, deadline},
+                                              {step.Io(1).layer, deadline}}});
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  ASSERT_TRUE((*begun)->Layer(step.Io(0)).ok());
+  first = nullptr;
+  const absl::Status status = (*begun)->Layer(step.Io(1));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_LE(second->fixture.rows.deadline(0),
+            second->fixture.clock.Now() + absl::Seconds(20));
+  step.ExpectRight();
+}
+
+TEST_F(ComputeClientTest, ADeadlineOfALayerThatTheStepLacksIsRefused) {
+  const auto worker = StartWorker("a");
+  const auto client = Connect({"a"});
+  TestStep step(worker->fixture.block, {1});
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      step.Begin(*client,
+                 StepOptions{.rows_deadlines = {{LayerId{99}, Soon()}}})
+          .status()));
+}
+
 TEST_F(ComputeClientTest, DestroyingAStepCancelsIt) {
   const auto worker = StartWorker("a", {.mode = kWhenTold});
   const auto client = Connect({"a"});
@@ -446,29 +431,6 @@ TEST_F(ComputeClientTest, AWorkerThatComesBackWithAnotherVersionIsLeft) {
     EXPECT_TRUE(applied.ok()) << applied;
   }
   EXPECT_EQ(first->fixture.block.forwards(), 0);
-}
-
-TEST_F(ComputeClientTest, AWorkerThatNeverAnswersIsLeft) {
-  const auto second = StartWorker("b");
-  v1::GetModelResponse model;
-  grpc::ClientContext context;
-  ASSERT_TRUE(v1::ComputeService::NewStub(MakeChannel(Address("b")))
-                  ->GetModel(&context, {}, &model)
-                  .ok());
-  test::SilentWorker silent(Address("a"), model);
-  const auto forwards = Connect({"a", "b"});
-  const auto applies = Connect({"a", "b"});
-  silent.StopTelling();
-  TestStep step(second->fixture.block, {1});
-  auto lost = step.Begin(*forwards, absl::Now() + absl::Milliseconds(100));
-  ASSERT_TRUE(lost.ok());
-  EXPECT_TRUE(absl::IsDeadlineExceeded((*lost)->Layer(step.Io(0))));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(
-      step.Apply(*applies, absl::Now() + absl::Milliseconds(100))));
-  for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(step.Forward(*forwards).ok());
-    ASSERT_TRUE(step.Apply(*applies).ok());
-  }
 }
 
 TEST_F(ComputeClientTest, WaitsForAWorkerThatIsNotUpYet) {

@@ -18,11 +18,16 @@
 namespace engram::test {
 
 // A worker that hangs: it takes calls and answers none, and reads a stream
-// only when told to. Its model is told for as long as the test wants.
+// only when told to. Its model is told for as long as the test wants. Made to
+// answer layers, it gives the streams of each one token back, and never ends a
+// step.
 class SilentWorker final : public v1::ComputeService::CallbackService {
  public:
-  SilentWorker(const std::string& address, v1::GetModelResponse model)
-      : model_(std::move(model)) {
+  enum class Mode { kSilent, kAnswerLayers };
+
+  SilentWorker(const std::string& address, v1::GetModelResponse model,
+               Mode mode = Mode::kSilent)
+      : model_(std::move(model)), mode_(mode) {
     auto started = RpcServer::Start({.listen = address, .services = {this}});
     ENGRAM_CHECK(started.ok());
     server_ = *std::move(started);
@@ -75,6 +80,7 @@ class SilentWorker final : public v1::ComputeService::CallbackService {
   grpc::ServerBidiReactor<v1::ForwardRequest, v1::ForwardResponse>* Forward(
       grpc::CallbackServerContext* /*context*/) override {
     auto* const stream = new Stream(this);
+    if (mode_ == Mode::kAnswerLayers) stream->ReadNext();
     MutexLock lock(&mutex_);
     if (stream_ == nullptr) stream_ = stream;
     changed_.NotifyAll();
@@ -95,14 +101,32 @@ class SilentWorker final : public v1::ComputeService::CallbackService {
     void OnReadDone(bool ok) override {
       if (!ok) return;
       worker_->Keep(request_);
+      if (worker_->mode_ == Mode::kAnswerLayers && request_.has_layer()) {
+        return Answer();
+      }
       ReadNext();
+    }
+    void OnWriteDone(bool ok) override {
+      if (ok) ReadNext();
     }
     void OnCancel() override { Finish(grpc::Status::CANCELLED); }
     void OnDone() override { delete this; }
 
    private:
+    void Answer() {
+      response_.set_step_id(request_.step_id());
+      v1::StepResult& result = *response_.mutable_result();
+      result.set_version(worker_->model_.version());
+      result.set_first_token(0);
+      result.set_token_count(1);
+      result.mutable_result()->set_layer_id(request_.layer().layer_id());
+      result.mutable_result()->set_streams(request_.layer().streams());
+      StartWrite(&response_);
+    }
+
     SilentWorker* const worker_;
     v1::ForwardRequest request_;
+    v1::ForwardResponse response_;
   };
 
   void Keep(const v1::ForwardRequest& request) {
@@ -112,6 +136,7 @@ class SilentWorker final : public v1::ComputeService::CallbackService {
   }
 
   const v1::GetModelResponse model_;
+  const Mode mode_;
   Mutex mutex_;
   CondVar changed_;
   bool telling_ ABSL_GUARDED_BY(mutex_) = true;

@@ -18,7 +18,8 @@ namespace {
 class WorkerLinkTest : public ::testing::Test {
  protected:
   WorkerLink::Place Add(uint64_t tokens = 1, uint64_t max_steps = 0) {
-    return link_->AddStep(std::make_shared<StepReplies>(), tokens, max_steps);
+    return link_->AddStep({.step = std::make_shared<StepReplies>(), .run = 0},
+                          tokens, max_steps);
   }
 
   const test::TempDir dir_;

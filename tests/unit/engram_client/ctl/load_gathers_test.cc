@@ -79,6 +79,7 @@ class FakeClient final : public TableClient {
   absl::Status WaitUntilComplete(absl::Time) override {
     return absl::OkStatus();
   }
+  absl::Status CheckComplete() const override { return absl::OkStatus(); }
   std::vector<ServerState> servers() const override { return {}; }
   Stats stats() const override { return {.first_calls = 5, .hedges = 2}; }
 

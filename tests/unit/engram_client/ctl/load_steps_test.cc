@@ -71,10 +71,12 @@ class FakeWorkers final : public ComputeClient {
   };
   absl::StatusOr<std::unique_ptr<Step>> Begin(
       std::vector<StepSequence> sequences, StepDtype /*dtype*/, StepReturn what,
-      std::vector<LayerId> layers, absl::Time /*deadline*/) override {
+      std::vector<LayerId> layers, const StepOptions& /*options*/) override {
     EXPECT_EQ(layers, model_.layers);
     return std::make_unique<FakeStep>(this, std::move(sequences[0]), what);
   }
+
+  Stats stats() const override { return {}; }
 
   absl::Status status;
   std::function<void(absl::Span<const StepLayerIo>)> spoil;

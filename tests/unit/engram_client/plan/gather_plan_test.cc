@@ -184,5 +184,28 @@ TEST(GatherPlanTest, RandomGathersAgreeWithANaiveMap) {
   }
 }
 
+TEST(GatherPlanTest, WhatIsLeftOutIsInNoPart) {
+  const Input input = {{{31, 9, 17, 30, 9, 31}, {9, 100}}};
+  GatherPlan plan = input.Plan(16);
+  // Unique rows: 31 9 17 30 | 9 100.
+  plan.LeaveOut({true, false, false, true, true, false});
+  ASSERT_EQ(plan.parts().size(), 3u);
+  std::vector<RowId> asked;
+  uint32_t next = 0;
+  for (const GatherPlan::Part& part : plan.parts()) {
+    EXPECT_EQ(part.begin, next);
+    next = part.end;
+    for (uint32_t i = part.begin; i < part.end; ++i) {
+      const RowId row = plan.unique_rows()[plan.by_partition()[i]];
+      EXPECT_EQ(row / 16, ToInt(part.partition));
+      asked.push_back(row);
+    }
+  }
+  EXPECT_EQ(next, plan.by_partition().size());
+  EXPECT_THAT(asked, ElementsAre(9, 17, 100));
+  EXPECT_EQ(plan.parts()[2].layer_index, 1u);
+  EXPECT_EQ(plan.unique_rows().size(), 6u);
+}
+
 }  // namespace
 }  // namespace engram

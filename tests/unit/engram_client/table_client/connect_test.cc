@@ -151,6 +151,25 @@ TEST_F(ConnectTest, TellsTheStateOfEachServer) {
   EXPECT_FALSE(servers[1].connected);
 }
 
+TEST_F(ConnectTest, CheckCompleteFollowsTheServers) {
+  StartServers(1);
+  server(0).HoldAll();
+  Connect();
+  ASSERT_TRUE(client_->WaitUntilComplete(Later()).ok());
+  EXPECT_TRUE(client_->CheckComplete().ok());
+  server(0).SetUp(false);
+  absl::Status status;
+  for (const absl::Time give_up = Later();
+       status.ok() && absl::Now() < give_up;) {
+    status = client_->CheckComplete();
+  }
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no server"));
+  server(0).SetUp(true);
+  ASSERT_TRUE(client_->WaitUntilComplete(Later()).ok());
+  EXPECT_TRUE(client_->CheckComplete().ok());
+}
+
 TEST_F(ConnectTest, WaitUntilCompleteNamesTheFirstHole) {
   StartServers(1);
   server(0).HoldAll();

@@ -105,7 +105,8 @@ TEST_F(LoadPoolTest, ACancelledLoadIsToldWhileThePoolGoesOn) {
   EXPECT_EQ(failed(), 1U);
 }
 
-TEST_F(LoadPoolTest, AllThreadsUntilItIsPacedThenFewer) {
+// Loads under way go on where they are.
+TEST_F(LoadPoolTest, OtherThreadsLoadWhileItIsPaced) {
   store_.OnLoad([&](const PartitionRef&, FakeStore::OnBytes) {
     return gate_.Pass() ? absl::OkStatus() : absl::InternalError("stuck");
   });
@@ -114,9 +115,10 @@ TEST_F(LoadPoolTest, AllThreadsUntilItIsPacedThenFewer) {
   Start({.thread_count = 4, .paced_thread_count = 1});
   EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 4; }));
   pool_->SetPaced(true);
+  EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 5; }));
   gate_.Open();
   EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
-  EXPECT_EQ(store_.most_at_a_time(), 4U);
+  EXPECT_EQ(store_.most_at_a_time(), 5U);
 }
 
 TEST_F(LoadPoolTest, AllThreadsAgainWhenItIsNotPacedAnyMore) {
@@ -130,7 +132,7 @@ TEST_F(LoadPoolTest, AllThreadsAgainWhenItIsNotPacedAnyMore) {
   pool_->Wake();
   EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 1; }));
   pool_->SetPaced(false);
-  EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 4; }));
+  EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 5; }));
   gate_.Open();
   EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
 }
@@ -159,23 +161,6 @@ TEST_F(LoadPoolTest, OnePacedThreadLoadsOneAtATime) {
   gate_.Open();
   EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
   EXPECT_EQ(store_.most_at_a_time(), 1U);
-}
-
-TEST_F(LoadPoolTest, MoreThreadsWhenItIsPacedThanBefore) {
-  store_.OnLoad([&](const PartitionRef&, FakeStore::OnBytes) {
-    return gate_.Pass() ? absl::OkStatus() : absl::InternalError("stuck");
-  });
-  gate_.Close();
-  Start({.thread_count = 1, .paced_thread_count = 3});
-  OwnAll();
-  pool_->Wake();
-  EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 1; }));
-  EXPECT_EQ(store_.most_at_a_time(), 1U);
-  pool_->SetPaced(true);
-  EXPECT_TRUE(Eventually([&] { return gate_.waiting() == 3; }));
-  gate_.Open();
-  EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
-  EXPECT_EQ(store_.most_at_a_time(), 3U);
 }
 
 TEST_F(LoadPoolTest, PacedLoadsKeepToTheirBytesASecond) {

@@ -1,0 +1,39 @@
+#ifndef ENGRAM_COMPUTE_WORKER_TABLES_WATCH_H_
+#define ENGRAM_COMPUTE_WORKER_TABLES_WATCH_H_
+
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace engram {
+
+// Whether a worker can rely on its tables, from frequent looks whether every
+// partition has a server: a hand-over, or a connection that breaks and is made
+// again at once, is no reason to send callers elsewhere.
+//
+// Times are given, of one clock. Thread safety: none.
+class TablesWatch {
+ public:
+  struct Options {
+    absl::Duration lost_after = absl::Seconds(1);
+    absl::Duration back_after = absl::Milliseconds(200);
+  };
+
+  // Reliable at first.
+  TablesWatch() : TablesWatch(Options()) {}
+  explicit TablesWatch(const Options& options) : options_(options) {}
+
+  // One look. The verdict changes once all looks of lost_after or back_after
+  // have been against it; so one of each kind now and then changes nothing.
+  void Observe(bool covered, absl::Time now);
+  bool reliable() const { return reliable_; }
+
+ private:
+  const Options options_;
+  bool reliable_ = true;
+  std::optional<absl::Time> against_since_;
+};
+
+}  // namespace engram
+
+#endif  // ENGRAM_COMPUTE_WORKER_TABLES_WATCH_H_

@@ -1,0 +1,90 @@
+"""https_load_vs_curl: from the start of a table server to its readiness, a checkpoint by https:// from nginx on
+this machine, against curl fetching the same bytes from it."""
+import json
+import os
+import statistics
+import struct
+import time
+
+import bench_machine
+
+NAME = "https_load"
+WHAT = "a checkpoint over TLS from a local nginx, against curl"
+VOCAB, QUICK_VOCAB = 85000, 25000  # 48 rows of 264 bytes each: 1.1 GB, 0.3 GB
+PARALLEL = 8  # connections, on both sides
+SECONDS = 600
+
+
+def measure(servers, arguments, say):
+    checkpoint = servers.directory / "checkpoint"
+    servers.run(arguments.bin / "engramctl", "make-checkpoint", "--preset", "v41-mini", "--vocab-size",
+                QUICK_VOCAB if arguments.quick else VOCAB, "--seed", 1, "--out", checkpoint, seconds=SECONDS)
+    make_certificate(servers)
+    nginx = servers.start_nginx(servers.directory, servers.directory / "certificate.pem", servers.directory / "key.pem")
+    root = "https://%s/checkpoint" % nginx.address
+    os.environ["no_proxy"] = "127.0.0.1"  # whatever the environment's proxies are
+    ranges = table_ranges(checkpoint)
+    total = sum(end - begin for _, begin, end in ranges)
+    rounds = []
+    for i in range(arguments.rounds):
+        # In turns that change places; both find the files in the page cache.
+        seconds = {}
+        for who in ("curl", "engram") if i % 2 == 0 else ("engram", "curl"):
+            say("round %d: %s" % (i + 1, who))
+            bench_machine.touch_memory(total)
+            seconds[who] = (curl_seconds if who == "curl" else engram_seconds)(servers, arguments, root, ranges)
+        rounds.append({"curl_s": seconds["curl"], "engram_s": seconds["engram"],
+                       "ratio": seconds["curl"] / seconds["engram"]})
+    return ({"https_load_vs_curl": statistics.median(r["ratio"] for r in rounds)},
+            {"https_load_vs_curl":
+             "bytes of the tables a second, from a table server's start until it is ready, over curl's: %d at a time, "
+             "the same ranges, to /dev/null, from nginx with TLS on this machine" % PARALLEL},
+            {"table_bytes": total, "requests": len(ranges), "rounds": rounds,
+             "nginx": bench_machine.first_line("dpkg-query", "-W", "-f", "${Version}", "nginx-light"),
+             "curl": bench_machine.first_line("curl", "--version")})
+
+
+def make_certificate(servers):
+    servers.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+                "-keyout", servers.directory / "key.pem", "-out", servers.directory / "certificate.pem", seconds=60)
+
+
+def table_ranges(checkpoint):
+    """(file, begin, end) of what a server that owns everything asks for: each partition's scales and codes."""
+    manifest = json.loads((checkpoint / "engram_manifest.json").read_text())
+    index = json.loads((checkpoint / "model.safetensors.index.json").read_text())["weight_map"]
+    ranges = []
+    for layer in manifest["layers"]:
+        for column in ("scale", "weight"):
+            tensor = "layers.%d.engram.embed.%s" % (layer["layer_id"], column)
+            path = checkpoint / index[tensor]
+            with open(path, "rb") as file:
+                size, = struct.unpack("<Q", file.read(8))
+                begin, end = json.loads(file.read(size))[tensor]["data_offsets"]
+            step = (end - begin) // layer["row_count"] * manifest["partition_rows"]
+            begin, end = begin + 8 + size, end + 8 + size
+            ranges += [(path.name, at, min(at + step, end)) for at in range(begin, end, step)]
+    return ranges
+
+
+def curl_seconds(servers, arguments, root, ranges):
+    config = servers.directory / "curl.conf"
+    config.write_text("\n".join(
+        'url = "%s/%s"\nrange = %d-%d\noutput = /dev/null\n' % (root, name, begin, end - 1) +
+        'cacert = "%s/certificate.pem"\nhttp1.1\nfail\nsilent\nnext' % servers.directory
+        for name, begin, end in ranges).removesuffix("next"))
+    began = time.monotonic()
+    servers.run("curl", "--parallel", "--parallel-max", PARALLEL, "--config", config, seconds=SECONDS)
+    return time.monotonic() - began
+
+
+def engram_seconds(servers, arguments, root, ranges):
+    command = [arguments.bin / "engram-table-server", "--checkpoint", root, "--ca-file",
+               servers.directory / "certificate.pem", "--listen", "127.0.0.1:0", "--server-name", "a",
+               "--load-threads", PARALLEL, "--drain-seconds", 0]
+    began = time.monotonic()
+    server = servers.start("engram", *command)
+    seconds = time.monotonic() - began
+    servers.stop(server)
+    return seconds
