@@ -20,6 +20,7 @@ constexpr absl::Duration kTellFailures = absl::Seconds(1);
 // Rows that nobody else has are waited for: callers fail, or the cluster is not
 // there yet. A further copy must not cost those who are served by the others.
 void Rebalancer::PaceLoads(absl::Time now) {
+  if (hand_over_.view() == nullptr) return;
   pool_->SetPaced(
       !known_.AnyHeldByNone(hand_over_.PartitionsToLoad(), HeardSince(now)));
 }
