@@ -44,7 +44,7 @@ class Worker {
     // Where the table servers are: one of both, as in TableClient::Options.
     std::vector<std::string> table_addresses;
     std::string table_members;
-    std::string listen;          // host:port or unix:PATH
+    std::string listen;  // host:port or unix:PATH
     // As in TableClient::Options.
     uint64_t row_cache_bytes = 0;
     std::string token_map_path;  // empty: engram_token_map.bin beside config
