@@ -53,7 +53,8 @@ struct StepOptions {
   absl::Time deadline = absl::InfiniteFuture();  // for all of it
   // When a layer's rows must be there at the latest; each layer once, of those
   // of the step. A step whose rows are late for one ends with
-  // DEADLINE_EXCEEDED, which names the layer.
+  // DEADLINE_EXCEEDED, which names the layer. Of no effect on workers to which
+  // the step goes after that time.
   std::vector<std::pair<LayerId, absl::Time>> rows_deadlines;
 };
 

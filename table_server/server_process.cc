@@ -144,8 +144,18 @@ int RunServer(ServerFlags flags, ShutdownSignal& signal) {
   options.hand_over.answer_linger = absl::Seconds(flags.answer_linger_seconds);
   options.move_pace.bytes_per_second = flags.move_mb_per_second * 1'000'000;
   options.progress_out = stderr;
+  options.table.while_opening = [&signal] {
+    return signal.WaitUntil(absl::InfinitePast())
+               ? absl::CancelledError("told to end while it started")
+               : absl::OkStatus();
+  };
   absl::StatusOr<std::unique_ptr<TableServer>> server =
       TableServer::Create(std::move(options));
+  if (absl::IsCancelled(server.status()) &&
+      signal.WaitUntil(absl::InfinitePast())) {
+    spdlog::info("stopped before it listened");
+    return 0;
+  }
   if (!server.ok()) return Fail(server.status());
   spdlog::info("table version {}, listening on {}", (*server)->version(),
                (*server)->address());

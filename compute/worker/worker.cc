@@ -279,12 +279,20 @@ void Worker::ObserveTables() {
   engine_->SetTables(covered);
 }
 
+// One thread at a time tells, and looks again before it leaves off: what is
+// told last is how it is.
 void Worker::SetServing() {
-  MutexLock lock(&serving_mutex_);
-  const bool serving = engine_->ready() && !leaving();
-  if (serving == serving_) return;
-  serving_ = serving;
-  rpc_server_->SetServing(serving);
+  serving_mutex_.Lock();
+  const bool others_turn = std::exchange(telling_, true);
+  while (!others_turn && serving_ != (engine_->ready() && !leaving())) {
+    serving_ = !serving_;
+    const bool serving = serving_;
+    serving_mutex_.Unlock();
+    rpc_server_->SetServing(serving);
+    serving_mutex_.Lock();
+  }
+  if (!others_turn) telling_ = false;
+  serving_mutex_.Unlock();
 }
 
 void Worker::StopConnecting() {

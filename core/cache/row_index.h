@@ -31,11 +31,12 @@ class RowIndex {
 
   // kNoSlot: no entry has the hash's 32 bits.
   uint32_t Find(uint64_t bucket, uint64_t hash) const {
-    // Which entry matches cannot be foretold: no branch on it.
+    // Which entry matches cannot be foretold: no branch on it. Two may seem to,
+    // as a row may move to another entry meanwhile: one of them is taken.
     uint64_t found = 0;
     for (uint32_t i = 0; i < kEntries; ++i) {
       const uint64_t entry = Load(bucket, i);
-      found |= TagIn(entry) == TagOf(hash) ? entry : 0;
+      found = TagIn(entry) == TagOf(hash) ? entry : found;
     }
     return SlotIn(found);
   }

@@ -57,9 +57,14 @@ class CurlTransport::Connection {
     receiver_ = &receiver;
     refused_ = absl::OkStatus();
     head_told_ = false;
+    told_ = Clock::Steady().Now();
     received_bytes_ = 0;
     error_[0] = '\0';
-    SetOptions(request);
+    if (const CURLcode code = SetOptions(request); code != CURLE_OK) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a URL of ", request.url.size(),
+                       " bytes: ", curl_easy_strerror(code)));
+    }
     ENGRAM_CHECK(curl_multi_add_handle(multi_, easy_) == CURLM_OK);
     absl::Status status = Transfer();
     curl_multi_remove_handle(multi_, easy_);
@@ -75,10 +80,10 @@ class CurlTransport::Connection {
     ENGRAM_CHECK(curl_easy_setopt(easy_, option, value) == CURLE_OK);
   }
 
-  void SetOptions(const HttpRequest& request) {
+  // Of the URL, which may be too long.
+  CURLcode SetOptions(const HttpRequest& request) {
     curl_easy_reset(easy_);  // connections stay open
     const bool secure = absl::StartsWithIgnoreCase(request.url, "https:");
-    Set(CURLOPT_URL, request.url.c_str());
     Set(CURLOPT_PROTOCOLS_STR, "http,https");
     Set(CURLOPT_FOLLOWLOCATION, 1L);
     Set(CURLOPT_MAXREDIRS, kMaxRedirects);
@@ -87,6 +92,8 @@ class CurlTransport::Connection {
     if (!request.bearer_token.empty()) {
       Set(CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
       Set(CURLOPT_XOAUTH2_BEARER, request.bearer_token.c_str());
+      // Whatever the environment says, a proxy is not to read it.
+      if (!secure) Set(CURLOPT_PROXY, "");
     }
     if (request.range.has_value()) {
       Set(CURLOPT_RANGE,
@@ -107,6 +114,7 @@ class CurlTransport::Connection {
     Set(CURLOPT_ERRORBUFFER, error_);
     Set(CURLOPT_WRITEDATA, this);
     Set(CURLOPT_WRITEFUNCTION, &Connection::Write);
+    return curl_easy_setopt(easy_, CURLOPT_URL, request.url.c_str());
   }
 
   absl::Status Transfer() {
@@ -119,11 +127,13 @@ class CurlTransport::Connection {
         return absl::UnavailableError(curl_multi_strerror(code));
       }
       if (running == 0) return Result();
-      int ready = 0;
       const absl::Time began = Clock::Steady().Now();
-      curl_multi_poll(multi_, nullptr, 0, kPollMs, &ready);
-      waited += Clock::Steady().Now() - began;
-      if (ready == 0) {
+      curl_multi_poll(multi_, nullptr, 0, kPollMs, nullptr);
+      const absl::Time now = Clock::Steady().Now();
+      waited += now - began;
+      // Not only when nothing is ready: a redirect's body is not told.
+      if (now - told_ >= absl::Milliseconds(kPollMs)) {
+        told_ = now;
         refused_ = receiver_->OnWait();
         if (!refused_.ok()) return refused_;
       }
@@ -182,6 +192,7 @@ class CurlTransport::Connection {
     received_bytes_ += size;
     refused_ =
         receiver_->OnBody({reinterpret_cast<const std::byte*>(data), size});
+    told_ = Clock::Steady().Now();
     return refused_.ok();
   }
 
@@ -193,6 +204,7 @@ class CurlTransport::Connection {
   HttpReceiver* receiver_ = nullptr;
   absl::Status refused_;  // the receiver's error
   bool head_told_ = false;
+  absl::Time told_;  // when the receiver was last called
   uint64_t received_bytes_ = 0;
 };
 

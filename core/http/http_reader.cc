@@ -96,7 +96,11 @@ class HttpReader::Transfer final : public HttpReceiver {
 
   absl::Status BeginAnew(const HttpHead& head) {
     if (began_anew_) {
-      ended_ = absl::DataLossError("the file changes while it is read");
+      ended_ = absl::UnavailableError(absl::StrCat(
+          url_,
+          ": the file changes while it is read, or its copies are told "
+          "apart: a third ETag is ",
+          head.etag));
       return ended_;
     }
     began_anew_ = true;
@@ -152,7 +156,6 @@ absl::StatusOr<std::string> HttpReader::ReadFile(const std::string& url,
 
 absl::Status HttpReader::Run(Transfer& transfer, Waiter wait) {
   int failures = 0;
-  std::string refused_token;
   while (true) {
     const uint64_t before = transfer.filled();
     const std::string token = TokenNow();

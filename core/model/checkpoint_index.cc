@@ -16,9 +16,12 @@ namespace {
 
 using WeightMap = std::map<std::string, std::string>;
 
+constexpr size_t kMaxFileNameBytes = 255;  // that file systems have
+
 // A name from the index must not lead out of the checkpoint's directory.
 bool IsPlainFileName(absl::string_view name) {
-  return !name.empty() && name != "." && !absl::StrContains(name, "..") &&
+  return !name.empty() && name.size() <= kMaxFileNameBytes && name != "." &&
+         !absl::StrContains(name, "..") &&
          name.find_first_of(absl::string_view("/\0", 2)) ==
              absl::string_view::npos;
 }

@@ -111,7 +111,8 @@ absl::Status ApplyStep::OnFailure(const Call& call,
   calls_.erase(std::find_if(calls_.begin(), calls_.end(),
                             [&](const auto& c) { return c.get() == &call; }));
   if (!calls_.empty()) {
-    attempts_.AwaitOne();
+    calls_.front()->is_hedge = false;
+    attempts_.AwaitTheOther();
     return absl::OkStatus();
   }
   return again ? absl::OkStatus() : error;

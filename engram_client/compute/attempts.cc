@@ -23,7 +23,10 @@ Attempts::Attempts(WorkerSet* workers, StepMonitor* monitor,
 }
 
 absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> Attempts::Next() {
-  if (std::exchange(is_retry_, false) && !monitor_->MayRetryAtOnce()) Wait();
+  if (std::exchange(is_retry_, false) && !monitor_->MayRetryAtOnce()) {
+    Wait();
+    std::fill(avoid_.begin(), avoid_.end(), false);
+  }
   while (true) {
     auto lease = workers_->Take(avoid_, deadline_);
     if (!lease.ok()) return WithLastFailure(lease.status());
@@ -42,6 +45,7 @@ absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> Attempts::Next() {
 
 bool Attempts::MayRetry(const WorkerSet::Lease& lease,
                         const absl::Status& status) {
+  avoid_[lease.index()] = true;
   const ErrorReason reason = ReasonOf(status);
   const bool overloaded = reason == ErrorReason::kOverloaded;
   if (!absl::IsUnavailable(status) && !overloaded &&
@@ -49,7 +53,6 @@ bool Attempts::MayRetry(const WorkerSet::Lease& lease,
     return false;
   }
   if (!overloaded) workers_->MarkDown(lease.index(), status);
-  avoid_[lease.index()] = true;
   is_retry_ = true;
   last_failure_ =
       Annotate(status, absl::StrCat("worker ", lease.link().address()));
@@ -60,6 +63,13 @@ void Attempts::AwaitOne() {
   hedge_wait_ = monitor_->HedgeDelay(work_);
   const absl::Time now = absl::Now();
   hedge_at_ = now + std::min(hedge_wait_, (deadline_ - now) / 2);
+}
+
+void Attempts::AwaitTheOther() {
+  hedge_wait_ =
+      std::max(2 * hedge_wait_,
+               RetryAfterOf(last_failure_).value_or(absl::ZeroDuration()));
+  hedge_at_ = absl::Now() + hedge_wait_;
 }
 
 std::unique_ptr<WorkerSet::Lease> Attempts::Hedge(
@@ -73,6 +83,8 @@ std::unique_ptr<WorkerSet::Lease> Attempts::Hedge(
       monitor_->MayHedge(workers_->IsSuspect(silent.index()))) {
     return lease;
   }
+  // All that could take it have failed: the next time they may again.
+  if (lease == nullptr) std::fill(avoid_.begin(), avoid_.end(), false);
   hedge_wait_ *= 2;
   hedge_at_ = absl::Now() + hedge_wait_;
   return nullptr;
@@ -85,11 +97,7 @@ void Attempts::Answered(const WorkerSet::Lease& lease, absl::Duration time) {
 
 void Attempts::HedgeWon(const WorkerSet::Lease& silent) {
   monitor_->HedgeWon();
-  Silent(silent);
-}
-
-void Attempts::Silent(const WorkerSet::Lease& lease) {
-  if (workers_->Silent(lease.index())) monitor_->WorkerEjected();
+  if (workers_->Silent(silent.index())) monitor_->WorkerEjected();
 }
 
 void Attempts::HeardNothing(const WorkerSet::Lease& lease) {

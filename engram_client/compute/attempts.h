@@ -31,12 +31,15 @@ class Attempts {
 
   // Whether a step that failed so may be tried elsewhere: its worker was
   // down, draining or not ready (UNAVAILABLE), OVERLOADED, or has come back
-  // with another version (WRONG_TABLE). Remembers the worker.
+  // with another version (WRONG_TABLE). Remembers the worker in any case.
   bool MayRetry(const WorkerSet::Lease& lease, const absl::Status& status);
 
   // The work goes on at one worker only from now on: it will be hedged at
   // hedge_at() unless it is answered.
   void AwaitOne();
+  // One of two has failed, the other goes on: it is hedged again, but later
+  // than the time before, so that one that always fails costs little.
+  void AwaitTheOther();
   absl::Time hedge_at() const { return hedge_at_; }
   // At hedge_at(): another worker that is ready, for the same work. Null, and a
   // later hedge_at(): there is none, or no budget. Else, and after the
@@ -47,8 +50,6 @@ class Attempts {
   void Answered(const WorkerSet::Lease& lease, absl::Duration time);
   // Another one answered what was asked of this one first.
   void HedgeWon(const WorkerSet::Lease& silent);
-  // No word of a worker that has nothing to compute any more.
-  void Silent(const WorkerSet::Lease& lease);
   // The deadline passed without a word of the worker about the step: it gets
   // no other before it has told its model again.
   void HeardNothing(const WorkerSet::Lease& lease);

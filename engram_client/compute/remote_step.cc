@@ -72,6 +72,7 @@ absl::Status RemoteStep::EnsureRunning() {
 }
 
 RemoteStep::Run& RemoteStep::BeginOn(std::unique_ptr<WorkerSet::Lease> lease) {
+  if (!runs_.empty()) ran_until_ = absl::Now();
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.number = ++last_run_;
   run.lease = std::move(lease);
@@ -91,6 +92,8 @@ v1::StepBegin RemoteStep::BeginNow() const {
   begin.set_timeout_us(MicrosecondsUntil(attempts_.deadline()));
   for (const auto& [layer, deadline] : rows_deadlines_) {
     if (deadline == absl::InfiniteFuture() || !IsOpen(layer)) continue;
+    // A worker that was there then had the rows in time, and has had no more.
+    if (deadline <= ran_until_) continue;
     v1::LayerTimeout& timeout = *begin.add_layer_timeouts();
     timeout.set_layer_id(ToInt(layer));
     timeout.set_timeout_us(MicrosecondsUntil(deadline));
@@ -112,6 +115,7 @@ RemoteStep::Run* RemoteStep::Find(uint64_t number) {
 }
 
 void RemoteStep::Stop(const Run& run) {
+  ran_until_ = absl::Now();
   run.place.stream->RemoveStep(run.place.step_id);
   runs_.erase(std::find_if(runs_.begin(), runs_.end(),
                            [&](const auto& r) { return r.get() == &run; }));
@@ -126,7 +130,8 @@ absl::Status RemoteStep::GiveUp(Run& run, const absl::Status& status) {
   const absl::Status error = attempts_.GiveUp(*run.lease, status);
   Stop(run);
   if (!runs_.empty()) {
-    attempts_.AwaitOne();
+    runs_.front()->is_hedge = false;
+    attempts_.AwaitTheOther();
     return absl::OkStatus();
   }
   return again ? absl::OkStatus() : error;
@@ -270,10 +275,7 @@ absl::Status RemoteStep::Finish() {
     const Run& run = *runs_.front();
     const std::optional<StepReplies::Reply> reply = replies_->WaitNext(
         std::min(attempts_.hedge_at(), attempts_.deadline()));
-    if (!reply.has_value()) {
-      if (absl::Now() >= attempts_.hedge_at()) attempts_.Silent(*run.lease);
-      break;
-    }
+    if (!reply.has_value()) break;
     if (reply->run != run.number) continue;
     if (reply->result.has_value()) {
       status = absl::InternalError("a result that nobody asked for");

@@ -89,6 +89,7 @@ class RemoteStep final : public ComputeClient::Step {
   uint64_t last_run_ = 0;
   // At most two, the first of which is to be hedged.
   std::vector<std::unique_ptr<Run>> runs_;
+  absl::Time ran_until_ = absl::InfinitePast();  // some run, as last looked at
   absl::Status failed_;  // not OK: what ended the step for good
 };
 

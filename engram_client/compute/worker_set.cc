@@ -163,8 +163,8 @@ absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> WorkerSet::Take(
     const std::vector<bool>& avoid, absl::Time deadline) {
   MutexLock lock(&mutex_);
   while (true) {
-    std::optional<size_t> index = Choose(avoid, /*with_trials=*/false);
-    if (!index.has_value()) index = Choose(avoid, /*with_trials=*/true);
+    std::optional<size_t> index = Choose(avoid, Trials::kIdle);
+    if (!index.has_value()) index = Choose(avoid, Trials::kAll);
     if (index.has_value()) return LeaseOf(*index);
     if (Any(State::kReady)) return nullptr;
     if (All(State::kOtherModel)) {
@@ -181,7 +181,8 @@ absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> WorkerSet::Take(
 std::unique_ptr<WorkerSet::Lease> WorkerSet::TakeForHedge(
     const std::vector<bool>& avoid) {
   MutexLock lock(&mutex_);
-  const std::optional<size_t> index = Choose(avoid, /*with_trials=*/false);
+  std::optional<size_t> index = Choose(avoid, Trials::kNone);
+  if (!index.has_value()) index = Choose(avoid, Trials::kIdle);
   return index.has_value() ? LeaseOf(*index) : nullptr;
 }
 
@@ -191,13 +192,15 @@ std::unique_ptr<WorkerSet::Lease> WorkerSet::LeaseOf(size_t index) {
 }
 
 std::optional<size_t> WorkerSet::Choose(const std::vector<bool>& avoid,
-                                        bool with_trials) {
+                                        Trials trials) {
   std::optional<size_t> best;
   for (size_t i = 0; i < workers_.size(); ++i) {
     const size_t index = (next_in_turn_ + i) % workers_.size();
     const Worker& worker = workers_[index];
     if (worker.state != State::kReady || avoid[index]) continue;
-    if (worker.trial > 0 && worker.steps_in_flight > 0 && !with_trials) {
+    if (worker.trial > 0 &&
+        (trials == Trials::kNone ||
+         (trials == Trials::kIdle && worker.steps_in_flight > 0))) {
       continue;
     }
     if (!best.has_value() ||

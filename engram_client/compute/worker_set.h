@@ -131,8 +131,8 @@ class WorkerSet {
   bool MayEject(size_t index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<Lease> LeaseOf(size_t index)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `with_trials`: also workers on trial that have a step already.
-  std::optional<size_t> Choose(const std::vector<bool>& avoid, bool with_trials)
+  enum class Trials { kNone, kIdle, kAll };  // workers on trial to choose from
+  std::optional<size_t> Choose(const std::vector<bool>& avoid, Trials trials)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool All(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Any(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -65,7 +65,8 @@ bool WorkerSet::MayEject(size_t index) const {
   size_t well = 0;
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (i == index) continue;
-    if (workers_[i].trial > 0) {
+    // One that does not tell its model either is down, not left.
+    if (workers_[i].trial > 0 && workers_[i].failures == 0) {
       ++out;
     } else if (workers_[i].state == State::kReady) {
       ++well;

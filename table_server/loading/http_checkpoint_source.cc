@@ -1,5 +1,6 @@
 #include "table_server/loading/http_checkpoint_source.h"
 
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -7,13 +8,46 @@
 
 namespace engram {
 
+namespace {
+
+constexpr absl::Duration kRest = absl::Seconds(10);
+
+}  // namespace
+
 HttpCheckpointSource::HttpCheckpointSource(const HttpTable& table,
-                                           const Manifest& manifest)
-    : table_(table), manifest_(manifest) {
+                                           const Manifest& manifest,
+                                           const Clock& clock)
+    : table_(table), manifest_(manifest), clock_(clock) {
   ENGRAM_CHECK(table.layers.size() == manifest.layers().size());
 }
 
 absl::Status HttpCheckpointSource::Read(
+    const PartitionRef& ref, absl::Span<std::byte> out,
+    absl::FunctionRef<absl::Status(size_t bytes)> on_bytes) {
+  ENGRAM_RETURN_IF_ERROR(CheckIsThere());
+  absl::Status status = ReadColumns(ref, out, on_bytes);
+  Remember(status);
+  return status;
+}
+
+absl::Status HttpCheckpointSource::CheckIsThere() {
+  MutexLock lock(&mutex_);
+  if (clock_.Now() >= rests_until_) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("asked again in ",
+                   absl::FormatDuration(absl::Trunc(rests_until_ - clock_.Now(),
+                                                    absl::Milliseconds(1))),
+                   "; the last answer: ", failure_.message()));
+}
+
+void HttpCheckpointSource::Remember(const absl::Status& status) {
+  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return;
+  MutexLock lock(&mutex_);
+  failure_ = status;
+  rests_until_ = clock_.Now() + kRest;
+}
+
+absl::Status HttpCheckpointSource::ReadColumns(
     const PartitionRef& ref, absl::Span<std::byte> out,
     absl::FunctionRef<absl::Status(size_t bytes)> on_bytes) {
   ENGRAM_ASSIGN_OR_RETURN(const size_t layer_index,

@@ -18,9 +18,10 @@ namespace {
 
 constexpr uint64_t kPrefixBytes = 8;  // the header's size
 
-absl::Status DoNotWait() { return absl::OkStatus(); }
+using Waiter = HttpReader::Waiter;
 
 absl::StatusOr<std::string> ReadBytes(HttpReader& reader, HttpRange range,
+                                      Waiter wait,
                                       HttpReader::FileFacts& facts) {
   std::string bytes(range.bytes.size(), '\0');
   ENGRAM_ASSIGN_OR_RETURN(
@@ -31,7 +32,7 @@ absl::StatusOr<std::string> ReadBytes(HttpReader& reader, HttpRange range,
                                piece.size());
                    return absl::OkStatus();
                  },
-                 DoNotWait));
+                 wait));
   return bytes;
 }
 
@@ -44,11 +45,11 @@ struct RemoteFile {
 };
 
 absl::StatusOr<RemoteFile> ReadHeader(HttpReader& reader,
-                                      const std::string& url) {
+                                      const std::string& url, Waiter wait) {
   RemoteFile file{.url = url};
   ENGRAM_ASSIGN_OR_RETURN(
       const std::string prefix,
-      ReadBytes(reader, {url, {0, kPrefixBytes}}, file.facts));
+      ReadBytes(reader, {url, {0, kPrefixBytes}}, wait, file.facts));
   uint64_t size = 0;
   std::memcpy(&size, prefix.data(), sizeof(size));
   const auto error = [&](const auto&... parts) {
@@ -66,7 +67,7 @@ absl::StatusOr<RemoteFile> ReadHeader(HttpReader& reader,
       const std::string json,
       ReadBytes(reader,
                 {url, {kPrefixBytes, file.data_begin}, file.facts.file_bytes},
-                file.facts));
+                wait, file.facts));
   absl::StatusOr<SafetensorsHeader> header =
       ParseSafetensorsHeader(json, file.facts.file_bytes - file.data_begin);
   if (!header.ok()) return Annotate(header.status(), url);
@@ -81,11 +82,12 @@ using WeightMap = std::map<std::string, std::string>;
 class TensorFiles {
  public:
   static absl::StatusOr<TensorFiles> Fetch(HttpReader& reader,
-                                           const HttpFolder& folder) {
+                                           const HttpFolder& folder,
+                                           Waiter wait) {
     TensorFiles files;
     files.url_ = folder.UrlOf(kIndexFileName);
     const absl::StatusOr<std::string> text =
-        reader.ReadFile(files.url_, kMaxIndexBytes, DoNotWait);
+        reader.ReadFile(files.url_, kMaxIndexBytes, wait);
     if (absl::IsNotFound(text.status())) return files;
     if (!text.ok()) return text.status();
     absl::StatusOr<WeightMap> index = ParseCheckpointIndex(*text);
@@ -110,8 +112,12 @@ class TensorFiles {
 // Finds tensors and keeps the headers that it reads.
 class TensorFinder {
  public:
-  TensorFinder(HttpReader& reader, const HttpFolder& folder, TensorFiles files)
-      : reader_(reader), folder_(folder), index_(std::move(files)) {}
+  TensorFinder(HttpReader& reader, const HttpFolder& folder, TensorFiles files,
+               Waiter wait)
+      : reader_(reader),
+        folder_(folder),
+        index_(std::move(files)),
+        wait_(wait) {}
 
   // The tensor, which must have this dtype and shape.
   absl::StatusOr<HttpTensor> Find(const std::string& name,
@@ -120,7 +126,7 @@ class TensorFinder {
     ENGRAM_ASSIGN_OR_RETURN(const std::string file_name, index_.FileOf(name));
     if (files_.count(file_name) == 0) {
       absl::StatusOr<RemoteFile> file =
-          ReadHeader(reader_, folder_.UrlOf(file_name));
+          ReadHeader(reader_, folder_.UrlOf(file_name), wait_);
       if (!file.ok()) {
         return Annotate(file.status(),
                         absl::StrCat("the file of tensor ", Quoted(name)));
@@ -166,14 +172,15 @@ class TensorFinder {
   HttpReader& reader_;
   const HttpFolder& folder_;
   const TensorFiles index_;
+  const Waiter wait_;
   std::map<std::string, RemoteFile> files_;
 };
 
 absl::Status CheckConfig(HttpReader& reader, const HttpFolder& folder,
-                         const Manifest& manifest) {
+                         const Manifest& manifest, Waiter wait) {
   const std::string url = folder.UrlOf("config.json");
   ENGRAM_ASSIGN_OR_RETURN(const std::string text,
-                          reader.ReadFile(url, kMaxConfigBytes, DoNotWait));
+                          reader.ReadFile(url, kMaxConfigBytes, wait));
   const absl::StatusOr<EngramConfig> config = ParseConfig(text);
   if (!config.ok()) return Annotate(config.status(), url);
   return CheckManifestConfig(manifest, *config, folder.url);
@@ -181,12 +188,14 @@ absl::Status CheckConfig(HttpReader& reader, const HttpFolder& folder,
 
 }  // namespace
 
-absl::StatusOr<std::vector<HttpLayer>> FindHttpLayers(
-    HttpReader& reader, const HttpFolder& folder, const Manifest& manifest) {
-  ENGRAM_RETURN_IF_ERROR(CheckConfig(reader, folder, manifest));
+absl::StatusOr<std::vector<HttpLayer>> FindHttpLayers(HttpReader& reader,
+                                                      const HttpFolder& folder,
+                                                      const Manifest& manifest,
+                                                      Waiter wait) {
+  ENGRAM_RETURN_IF_ERROR(CheckConfig(reader, folder, manifest, wait));
   ENGRAM_ASSIGN_OR_RETURN(TensorFiles index,
-                          TensorFiles::Fetch(reader, folder));
-  TensorFinder finder(reader, folder, std::move(index));
+                          TensorFiles::Fetch(reader, folder, wait));
+  TensorFinder finder(reader, folder, std::move(index), wait);
   const RowFormat& format = manifest.row_format();
   std::vector<HttpLayer> layers;
   std::vector<std::string> names;
@@ -210,10 +219,10 @@ absl::StatusOr<std::vector<HttpLayer>> FindHttpLayers(
 }
 
 absl::StatusOr<Manifest> FetchManifest(HttpReader& reader,
-                                       const HttpFolder& folder) {
+                                       const HttpFolder& folder, Waiter wait) {
   const std::string url = folder.UrlOf(kManifestFileName);
   const absl::StatusOr<std::string> text =
-      reader.ReadFile(url, kMaxManifestBytes, DoNotWait);
+      reader.ReadFile(url, kMaxManifestBytes, wait);
   if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(absl::StrCat(
         folder.url, " has no ", kManifestFileName,

@@ -31,14 +31,17 @@ struct HttpLayer {
 // NOT_FOUND: a file or a tensor is missing. INVALID_ARGUMENT: a file is not
 // what the format wants, or a tensor stands in two of the files or in another
 // than the index says. FAILED_PRECONDITION: the manifest is of another
-// checkpoint. Else the errors of HttpReader. Messages name URL and tensor.
+// checkpoint. Else the errors of HttpReader, and of `wait`, which it is given.
+// Messages name URL and tensor.
 absl::StatusOr<std::vector<HttpLayer>> FindHttpLayers(HttpReader& reader,
                                                       const HttpFolder& folder,
-                                                      const Manifest& manifest);
+                                                      const Manifest& manifest,
+                                                      HttpReader::Waiter wait);
 
 // `folder`'s engram_manifest.json, as Manifest::Load reads one.
 absl::StatusOr<Manifest> FetchManifest(HttpReader& reader,
-                                       const HttpFolder& folder);
+                                       const HttpFolder& folder,
+                                       HttpReader::Waiter wait);
 
 // A checkpoint's tables on a server: all that reading them takes.
 struct HttpTable {

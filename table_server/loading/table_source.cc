@@ -76,18 +76,20 @@ absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir) {
   return TableSource{*std::move(manifest), std::move(checkpoint), std::nullopt};
 }
 
-absl::StatusOr<TableSource> OpenHttpSource(const std::string& url,
-                                           const std::string& manifest_path,
-                                           const HttpAccess& access) {
-  const absl::StatusOr<HttpFolder> folder = ParseHttpFolder(url);
+absl::StatusOr<TableSource> OpenHttpSource(const TableSourceOptions& options) {
+  const absl::StatusOr<HttpFolder> folder =
+      ParseHttpFolder(options.checkpoint_dir);
   if (!folder.ok()) return Annotate(folder.status(), "the checkpoint");
   ENGRAM_ASSIGN_OR_RETURN(std::unique_ptr<HttpReader> reader,
-                          OpenHttpReader(*folder, access));
+                          OpenHttpReader(*folder, options.http));
   ENGRAM_ASSIGN_OR_RETURN(
-      Manifest manifest, manifest_path.empty() ? FetchManifest(*reader, *folder)
-                                               : Manifest::Load(manifest_path));
-  ENGRAM_ASSIGN_OR_RETURN(std::vector<HttpLayer> layers,
-                          FindHttpLayers(*reader, *folder, manifest));
+      Manifest manifest,
+      options.manifest_path.empty()
+          ? FetchManifest(*reader, *folder, options.while_opening)
+          : Manifest::Load(options.manifest_path));
+  ENGRAM_ASSIGN_OR_RETURN(
+      std::vector<HttpLayer> layers,
+      FindHttpLayers(*reader, *folder, manifest, options.while_opening));
   auto table = std::make_shared<HttpTable>();
   *table = {folder->url, std::move(reader), std::move(layers)};
   return TableSource{std::move(manifest), std::nullopt, std::nullopt,
@@ -123,8 +125,7 @@ absl::StatusOr<TableSource> OpenTableSource(const TableSourceOptions& options) {
       return absl::InvalidArgumentError("no checkpoint directory is given");
     }
     if (IsHttpUrl(options.checkpoint_dir)) {
-      return OpenHttpSource(options.checkpoint_dir, options.manifest_path,
-                            options.http);
+      return OpenHttpSource(options);
     }
     return OpenCheckpointSource(options.checkpoint_dir);
   }

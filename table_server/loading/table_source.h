@@ -2,6 +2,7 @@
 #define ENGRAM_TABLE_SERVER_LOADING_TABLE_SOURCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ struct TableSourceOptions {
   // Of "peers"; of a checkpoint by URL instead of the one that lies there.
   std::string manifest_path;
   HttpAccess http;  // of a checkpoint by URL
+  // Asked some ten times a second while a checkpoint by URL is opened; its
+  // error ends that.
+  std::function<absl::Status()> while_opening = [] { return absl::OkStatus(); };
 };
 
 // INVALID_ARGUMENT: another source, or an option that it needs is missing.
@@ -44,11 +48,10 @@ absl::StatusOr<TableSource> OpenTableSource(const TableSourceOptions& options);
 absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir);
 
 // The same by URL: its manifest at `manifest_path`, or, if that is empty, the
-// one that lies beside it. Blocks for as long as HttpReader tries. Errors of
-// ParseHttpFolder, OpenHttpReader, FetchManifest and FindHttpLayers.
-absl::StatusOr<TableSource> OpenHttpSource(const std::string& url,
-                                           const std::string& manifest_path,
-                                           const HttpAccess& access);
+// one that lies beside it. Blocks for as long as HttpReader tries and
+// `while_opening` is OK. Its errors, and those of ParseHttpFolder,
+// OpenHttpReader, FetchManifest and FindHttpLayers.
+absl::StatusOr<TableSource> OpenHttpSource(const TableSourceOptions& options);
 
 // Rows that are a function of their id, for any configuration.
 absl::StatusOr<TableSource> MakeSyntheticSource(const EngramConfig& config,

@@ -8,6 +8,10 @@
 namespace engram {
 namespace {
 
+// When what has not failed may be loaded: before what has, and after what is to
+// be loaded first.
+constexpr absl::Time kInItsTurn = absl::UnixEpoch();
+
 absl::Duration RetryDelay(const HandOver::Options& options,
                           uint32_t failures_in_a_row) {
   absl::Duration delay = options.retry_load;
@@ -54,9 +58,9 @@ void HandOver::Set(size_t number, State state, bool owned) {
 
 void HandOver::QueueLoad(size_t number) {
   const auto failures = failures_.find(number);
-  to_load_.emplace(failures == failures_.end() ? absl::InfinitePast()
-                                               : failures->second.retry_at,
-                   number);
+  to_load_.emplace(
+      failures == failures_.end() ? kInItsTurn : failures->second.retry_at,
+      number);
 }
 
 void HandOver::SetView(std::shared_ptr<const ClusterView> view) {
@@ -279,6 +283,16 @@ std::vector<PartitionRef> HandOver::HeldPartitions() const {
   return held;
 }
 
+void HandOver::LoadFirst(absl::Span<const PartitionRef> partitions) {
+  MutexLock lock(&mutex_);
+  for (const PartitionRef& ref : partitions) {
+    const std::optional<size_t> number = index_.Find(ref);
+    if (!number.has_value()) continue;
+    if (to_load_.erase({kInItsTurn, *number}) == 0) continue;
+    to_load_.emplace(absl::InfinitePast(), *number);
+  }
+}
+
 std::vector<PartitionRef> HandOver::PartitionsToLoad() const {
   std::vector<PartitionRef> to_load;
   MutexLock lock(&mutex_);
@@ -286,7 +300,8 @@ std::vector<PartitionRef> HandOver::PartitionsToLoad() const {
     const State state = slots_[i].state;
     const bool here =
         state != kAbsent && state != kLoading && state != kFreeing;
-    if (slots_[i].owned && !here) to_load.push_back(index_.At(i).ref);
+    if (!slots_[i].owned || here || failures_.contains(i)) continue;
+    to_load.push_back(index_.At(i).ref);
   }
   return to_load;
 }

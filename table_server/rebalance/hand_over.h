@@ -136,8 +136,10 @@ class HandOver {
   Counts counts() const;
   // Held and announced.
   std::vector<PartitionRef> HeldPartitions() const;
-  // Owned and not there yet: those of Counts::to_load.
+  // Owned and not there yet, those whose last load failed left out.
   std::vector<PartitionRef> PartitionsToLoad() const;
+  // Of those, these are to be loaded before all others.
+  void LoadFirst(absl::Span<const PartitionRef> partitions);
 
  private:
   enum State : uint8_t {
@@ -193,7 +195,8 @@ class HandOver {
   // By number of the partition.
   std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
   uint64_t tally_[kStateCount][2] ABSL_GUARDED_BY(mutex_) = {};  // [][owned]
-  // Owned and absent, with the time from which on each may be loaded.
+  // Owned and absent, with the time from which on each may be loaded: the
+  // earliest first.
   std::set<std::pair<absl::Time, size_t>> to_load_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<size_t, Failures> failures_ ABSL_GUARDED_BY(mutex_);
   uint64_t failed_loads_ ABSL_GUARDED_BY(mutex_) = 0;

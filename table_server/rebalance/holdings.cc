@@ -68,19 +68,23 @@ std::vector<std::string> Holdings::HoldersOf(const PartitionRef& ref,
   return holders.empty() ? draining : holders;
 }
 
-bool Holdings::AnyHeldByNone(absl::Span<const PartitionRef> refs,
-                             absl::Time since) const {
+std::vector<PartitionRef> Holdings::HeldByNone(
+    absl::Span<const PartitionRef> refs, absl::Time since) const {
+  std::vector<PartitionRef> held_by_none;
   MutexLock lock(&mutex_);
-  std::vector<const Peer*> heard;
+  std::vector<const Peer*> stay;
   for (const auto& [name, peer] : peers_) {
-    if (peer.heard >= since) heard.push_back(&peer);
+    if (peer.heard >= since && !peer.draining) stay.push_back(&peer);
   }
-  return std::any_of(refs.begin(), refs.end(), [&](const PartitionRef& ref) {
+  for (const PartitionRef& ref : refs) {
     const std::optional<size_t> number = index_.Find(ref);
-    return number.has_value() &&
-           std::none_of(heard.begin(), heard.end(),
-                        [&](const Peer* peer) { return peer->holds[*number]; });
-  });
+    if (!number.has_value()) continue;
+    const bool held =
+        std::any_of(stay.begin(), stay.end(),
+                    [&](const Peer* peer) { return peer->holds[*number]; });
+    if (!held) held_by_none.push_back(ref);
+  }
+  return held_by_none;
 }
 
 }  // namespace engram

@@ -48,9 +48,10 @@ class Holdings {
   std::vector<std::string> HoldersOf(const PartitionRef& ref,
                                      absl::Time since) const;
 
-  // Whether one of `refs` is held by no peer heard since `since`.
-  bool AnyHeldByNone(absl::Span<const PartitionRef> refs,
-                     absl::Time since) const;
+  // Of `refs`, in their order, those that no peer heard since `since` holds
+  // that stays: one that drains may be gone before they are copied.
+  std::vector<PartitionRef> HeldByNone(absl::Span<const PartitionRef> refs,
+                                       absl::Time since) const;
 
  private:
   struct Peer {

@@ -27,18 +27,21 @@ void KnownPeers::Retain(absl::Span<const Member> peers) {
   for (const std::string& name : gone) holdings_.Remove(name);
 }
 
-bool KnownPeers::Heard(const std::string& name,
-                       const v1::ExchangeResponse& response,
-                       std::vector<PartitionRef> held, absl::Time asked) {
-  bool restarted = false;
+KnownPeers::News KnownPeers::Heard(const std::string& name,
+                                   const v1::ExchangeResponse& response,
+                                   std::vector<PartitionRef> held,
+                                   absl::Time asked) {
+  News news = News::kAsBefore;
   {
     MutexLock lock(&mutex_);
     const auto found = peers_.find(name);
-    if (found == peers_.end()) return false;
+    if (found == peers_.end()) return News::kIgnored;
     Peer& peer = found->second;
-    const uint64_t known = peer.instance_id;
-    peer.instance_id = std::max(known, response.instance_id());
-    restarted = known != 0 && peer.instance_id > known;
+    if (response.instance_id() < peer.instance_id) return News::kIgnored;
+    if (response.instance_id() > peer.instance_id && peer.instance_id != 0) {
+      news = News::kRestarted;
+    }
+    peer.instance_id = response.instance_id();
     peer.view_digest = response.view_digest();
     peer.goes = response.leaving() || response.draining();
     peer.failing = false;
@@ -49,7 +52,7 @@ bool KnownPeers::Heard(const std::string& name,
                        .view_digest = response.view_digest(),
                        .heard = asked,
                        .held = std::move(held)});
-  return restarted;
+  return news;
 }
 
 bool KnownPeers::Failed(absl::string_view name) {

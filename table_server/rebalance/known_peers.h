@@ -29,10 +29,13 @@ class KnownPeers {
 
   // These are the peers, by name. Others are forgotten.
   void Retain(absl::Span<const Member> peers);
-  // `held`: of response.held(). True: it is a later process than the one
-  // that was heard before. Ignored, and false, when none of the peers has this
-  // name.
-  bool Heard(const std::string& name, const v1::ExchangeResponse& response,
+  enum class News {
+    kIgnored,  // of none of the peers, or of an earlier process than was heard
+    kAsBefore,
+    kRestarted,  // of a later process than was heard before
+  };
+  // `held`: of response.held().
+  News Heard(const std::string& name, const v1::ExchangeResponse& response,
              std::vector<PartitionRef> held, absl::Time asked);
   // A call of it failed. True: the one before, if any, did not.
   bool Failed(absl::string_view name);
@@ -59,9 +62,9 @@ class KnownPeers {
                                      absl::Time since) const {
     return holdings_.OnlyHere(held, view, since);
   }
-  bool AnyHeldByNone(absl::Span<const PartitionRef> refs,
-                     absl::Time since) const {
-    return holdings_.AnyHeldByNone(refs, since);
+  std::vector<PartitionRef> HeldByNone(absl::Span<const PartitionRef> refs,
+                                       absl::Time since) const {
+    return holdings_.HeldByNone(refs, since);
   }
   std::vector<PartitionHolder> HoldersOf(const PartitionRef& ref,
                                          absl::Time since) const;

@@ -93,8 +93,9 @@ absl::Status LoadPool::Account(size_t bytes, absl::Time& began) {
   loaded_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   MutexLock lock(&mutex_);
   const absl::Time now = options_.clock->Now();
+  // A source that waits does no work.
   const absl::Time until =
-      paced_ ? now + pacer_.After(bytes, now - began) : now;
+      paced_ && bytes > 0 ? now + pacer_.After(bytes, now - began) : now;
   while (!stopping_ && paced_ && options_.clock->Now() < until) {
     changed_.WaitFor(&mutex_, until - options_.clock->Now());
   }

@@ -123,6 +123,7 @@ class Rebalancer {
   void RefuseView(const absl::Status& status, bool changed, absl::Time now);
 
   void PaceLoads(absl::Time now);
+  void PaceLoadsOf(const ClusterView& view, absl::Time now);
   void OnLoadEnd(const PartitionRef& ref, const absl::Status& status);
   void TakeEndedLoads(absl::Time now);
   void TakeLoaded(const PartitionRef& ref);

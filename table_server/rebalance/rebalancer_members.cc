@@ -70,8 +70,13 @@ void Rebalancer::TakeAnswer(const PeerExchange::Answer& answer,
   tracker_.HeardFrom(answer.peer, response.instance_id(),
                      !response.view_digest().empty(), now);
   tracker_.MergeDepartures(FromDepartureList(response.departures()));
-  if (known_.Heard(answer.peer, response, *std::move(held), answer.asked)) {
-    hand_over_.PeerRestarted(answer.peer);
+  switch (known_.Heard(answer.peer, response, *std::move(held), answer.asked)) {
+    case KnownPeers::News::kIgnored:
+      return;
+    case KnownPeers::News::kAsBefore:
+      break;
+    case KnownPeers::News::kRestarted:
+      hand_over_.PeerRestarted(answer.peer);
   }
   hand_over_.Acknowledged(answer.peer, answer.epoch, *acknowledged, now);
 }
@@ -116,6 +121,7 @@ absl::Status Rebalancer::AdoptView(absl::Time now) {
                                              .replicas = options_.replicas,
                                              .layers = options_.layers}));
   ENGRAM_RETURN_IF_ERROR(store_->CheckFits(view->owned()));
+  PaceLoadsOf(*view, now);
   hand_over_.SetView(view);
   first_view_ = std::min(first_view_, now);
   first_load_bytes_ = 0;

@@ -21,8 +21,22 @@ constexpr absl::Duration kTellFailures = absl::Seconds(1);
 // there yet. A further copy must not cost those who are served by the others.
 void Rebalancer::PaceLoads(absl::Time now) {
   if (hand_over_.view() == nullptr) return;
-  pool_->SetPaced(
-      !known_.AnyHeldByNone(hand_over_.PartitionsToLoad(), HeardSince(now)));
+  const std::vector<PartitionRef> urgent =
+      known_.HeldByNone(hand_over_.PartitionsToLoad(), HeardSince(now));
+  hand_over_.LoadFirst(urgent);
+  pool_->SetPaced(urgent.empty());
+}
+
+// So that no thread takes a load of a new view at the pace of the old one.
+void Rebalancer::PaceLoadsOf(const ClusterView& view, absl::Time now) {
+  std::vector<PartitionRef> missing;
+  for (const PartitionRef& ref : view.owned()) {
+    const size_t layer_index = *parts_.manifest->IndexOf(ref.layer);
+    if (!parts_.partitions->Holds(layer_index, ToInt(ref.partition))) {
+      missing.push_back(ref);
+    }
+  }
+  pool_->SetPaced(known_.HeldByNone(missing, HeardSince(now)).empty());
 }
 
 void Rebalancer::OnLoadEnd(const PartitionRef& ref,

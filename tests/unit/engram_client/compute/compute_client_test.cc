@@ -369,6 +369,25 @@ TEST_F(ComputeClientTest, DeadlinesOfLayersGoWithThemToTheNextWorker) {
   step.ExpectRight();
 }
 
+// The first worker had the rows in time: the next one has to get them again.
+TEST_F(ComputeClientTest, ADeadlineOfALayerThatWasMetIsNotSetAnew) {
+  auto first = StartWorker("a");
+  const auto second = StartWorker("b");
+  const auto client = Connect({"a", "b"});
+  TestStep step(second->fixture.block, {1, 2, 3});
+  const absl::Time deadline = absl::Now() + absl::Milliseconds(200);
+  auto begun = step.Begin(
+      *client, StepOptions{.deadline = Soon(),
+                           .rows_deadlines = {{step.Io(1).layer, deadline}}});
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  ASSERT_TRUE((*begun)->Layer(step.Io(0)).ok());
+  EXPECT_TRUE(Eventually([&] { return absl::Now() > deadline; }));
+  first = nullptr;
+  const absl::Status status = (*begun)->Layer(step.Io(1));
+  EXPECT_TRUE(status.ok()) << status;
+  step.ExpectRight();
+}
+
 TEST_F(ComputeClientTest, ADeadlineOfALayerThatTheStepLacksIsRefused) {
   const auto worker = StartWorker("a");
   const auto client = Connect({"a"});

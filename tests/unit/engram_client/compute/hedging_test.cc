@@ -110,6 +110,48 @@ TEST_P(HedgingBothWaysTest, AHedgeThatFailsIsReplaced) {
   EXPECT_EQ(client->stats().hedges_won, 1);
 }
 
+TEST_P(HedgingBothWaysTest, AWorkerThatRefusedAHedgeMayTakeALaterOne) {
+  const auto silent = StartWorker("a", {.mode = kWhenTold});
+  const auto full = StartWorker(
+      "b", {.mode = kWhenTold,
+            .engine = [](auto& options) { options.max_steps_in_flight = 1; }});
+  const auto other = Connect({"b"});
+  TestStep first(full->fixture.block, {7});
+  auto in_its_way = first.Begin(*other, absl::Now() + kLong);
+  ASSERT_TRUE(in_its_way.ok()) << in_its_way.status();
+  full->fixture.rows.AwaitFetches(2);
+  const auto client = Connect({"a", "b"}, kHedgeDelay);
+  TestStep step(full->fixture.block, {1, 2, 3});
+  absl::Status status;
+  std::thread caller([&] { status = Run(GetParam(), step, *client); });
+  EXPECT_TRUE(Eventually([&] { return client->stats().hedges >= 2; }));
+  in_its_way->reset();
+  full->fixture.rows.AwaitFetches(4);
+  for (const size_t fetch : {2, 3}) full->fixture.rows.Complete(fetch);
+  caller.join();
+  EXPECT_TRUE(status.ok()) << status;
+  step.ExpectRight();
+}
+
+TEST_P(HedgingBothWaysTest, AWorkerThatFailsAllHedgesGetsFew) {
+  const auto silent = StartWorker("a", {.mode = kWhenTold});
+  const auto broken = StartWorker("b");
+  broken->fixture.block.OnForward(
+      [](size_t) { return absl::InternalError("broken"); });
+  const auto client = Connect({"a", "b"}, kHedgeDelay);
+  TestStep step(silent->fixture.block, {1, 2, 3});
+  absl::Status status;
+  const absl::Time began = absl::Now();
+  std::thread caller([&] { status = Run(GetParam(), step, *client); });
+  EXPECT_TRUE(Eventually([&] { return client->stats().hedges >= 3; }));
+  // Waits between them are doubled.
+  EXPECT_GE(absl::Now() - began, 10 * kHedgeDelay);
+  for (const size_t fetch : {0, 1}) silent->fixture.rows.Complete(fetch);
+  caller.join();
+  EXPECT_TRUE(status.ok()) << status;
+  step.ExpectRight();
+}
+
 TEST_P(HedgingBothWaysTest, TheHedgeGoesOnWhenTheFirstFails) {
   auto first = StartWorker("a", {.mode = kWhenTold});
   const auto second = StartWorker("b", {.mode = kWhenTold});

@@ -92,6 +92,26 @@ TEST_F(WorkerSetTest, OneThatComesBackIsTriedWithSingleSteps) {
   EXPECT_EQ(Take()->index(), 0);
 }
 
+TEST_F(WorkerSetTest, AHedgeRatherGoesToAWorkerThatIsWell) {
+  Start(3);
+  ASSERT_TRUE(LeftForSilence(0));
+  ASSERT_TRUE(IsBack(0));
+  std::vector<LeasePtr> others;
+  for (int i = 0; i < 5; ++i) {
+    others.push_back(set_->TakeForHedge({false, false, true}));
+    ASSERT_NE(others.back(), nullptr);
+    EXPECT_EQ(others.back()->index(), 1);
+  }
+}
+
+// Its host may be gone for good.
+TEST_F(WorkerSetTest, OneThatDoesNotTellItsModelIsNotAmongTheHalf) {
+  Start(3);
+  ASSERT_TRUE(LeftForSilence(0));
+  workers_[0] = nullptr;
+  EXPECT_TRUE(Eventually([&] { return set_->Silent(1); }));
+}
+
 TEST_F(WorkerSetTest, OneSilenceEndsATrial) {
   Start(2);
   ASSERT_TRUE(LeftForSilence(0));

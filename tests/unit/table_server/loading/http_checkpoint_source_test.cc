@@ -28,10 +28,11 @@ class HttpCheckpointSourceTest : public test::HttpLoadingTest {
     auto files = OpenCheckpointSource(dir_.path());
     ENGRAM_CHECK(files.ok());
     files_ = std::make_unique<TableSource>(*std::move(files));
-    auto layers = FindHttpLayers(*reader_, folder_, manifest());
+    auto layers = FindHttpLayers(*reader_, folder_, manifest(), test::GoOn);
     ENGRAM_CHECK(layers.ok());
     table_ = {folder_.url, std::move(reader_), *std::move(layers)};
-    source_ = std::make_unique<HttpCheckpointSource>(table_, manifest());
+    source_ =
+        std::make_unique<HttpCheckpointSource>(table_, manifest(), clock_);
   }
 
   const Manifest& manifest() const { return files_->manifest; }
@@ -64,6 +65,7 @@ class HttpCheckpointSourceTest : public test::HttpLoadingTest {
     return rows;
   }
 
+  FakeClock clock_{absl::UnixEpoch()};
   std::unique_ptr<TableSource> files_;
   HttpTable table_;
   std::unique_ptr<HttpCheckpointSource> source_;
@@ -73,6 +75,18 @@ class HttpCheckpointSourceTest : public test::HttpLoadingTest {
 };
 
 constexpr PartitionRef kFirst{LayerId{1}, PartitionId{0}};
+
+TEST_F(HttpCheckpointSourceTest, AServerThatIsNotThereIsLeftAlone) {
+  for (int i = 0; i < 3; ++i) server_->ThenStatus(503);
+  const auto is_unavailable =
+      IsError(absl::StatusCode::kUnavailable, HasSubstr("503"));
+  EXPECT_THAT(Read(kFirst), is_unavailable);
+  const size_t requests = server_->requests().size();
+  EXPECT_THAT(Read(kFirst), is_unavailable);
+  EXPECT_EQ(server_->requests().size(), requests);  // was not asked
+  clock_.Advance(absl::Seconds(10));
+  EXPECT_THAT(Read(kFirst), IsOk());
+}
 
 TEST_F(HttpCheckpointSourceTest, GivesWhatTheFilesHave) {
   server_->piece_bytes = 333;  // cuts rows

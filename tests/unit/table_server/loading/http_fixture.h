@@ -19,6 +19,9 @@
 
 namespace engram::test {
 
+// A HttpReader::Waiter.
+inline absl::Status GoOn() { return absl::OkStatus(); }
+
 // A checkpoint on a disk, and the same on a server in memory.
 class HttpLoadingTest : public ::testing::Test {
  protected:

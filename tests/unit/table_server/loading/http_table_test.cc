@@ -24,7 +24,7 @@ class HttpTableTest : public test::HttpLoadingTest {
   absl::StatusOr<std::vector<HttpLayer>> Find() {
     const auto manifest = Manifest::Load(dir_.File(kManifestFileName));
     if (!manifest.ok()) return manifest.status();
-    return FindHttpLayers(*reader_, folder_, *manifest);
+    return FindHttpLayers(*reader_, folder_, *manifest, test::GoOn);
   }
   // That holds the table of the first layer.
   std::string FirstFile() { return maker_.index().begin()->second; }
@@ -131,16 +131,32 @@ TEST_F(HttpTableTest, AServerWithoutRangesIsRefusedAtOnce) {
   EXPECT_THAT(Find(), IsError(kPrecondition, HasSubstr("ignores ranges")));
 }
 
+TEST_F(HttpTableTest, WhoWaitsMayEndIt) {
+  const auto manifest = Manifest::Load(dir_.File(kManifestFileName));
+  ASSERT_THAT(manifest, IsOk());
+  for (int pauses = 0; pauses < 3; ++pauses) {
+    int left = pauses;
+    const auto wait = [&] {
+      return left-- > 0 ? absl::OkStatus() : absl::CancelledError("enough");
+    };
+    EXPECT_THAT(FindHttpLayers(*reader_, folder_, *manifest, wait),
+                IsError(absl::StatusCode::kCancelled, HasSubstr("enough")));
+  }
+  EXPECT_THAT(FetchManifest(*reader_, folder_,
+                            [] { return absl::CancelledError("enough"); }),
+              IsError(absl::StatusCode::kCancelled, HasSubstr("enough")));
+}
+
 TEST_F(HttpTableTest, TheManifestBesideIt) {
-  const auto manifest = FetchManifest(*reader_, folder_);
+  const auto manifest = FetchManifest(*reader_, folder_, test::GoOn);
   ASSERT_THAT(manifest, IsOk());
   EXPECT_EQ(manifest->version(),
             Manifest::Load(dir_.File(kManifestFileName))->version());
   FileOf(kManifestFileName) = "{}";
-  EXPECT_THAT(FetchManifest(*reader_, folder_),
+  EXPECT_THAT(FetchManifest(*reader_, folder_, test::GoOn),
               IsError(kInvalid, HasSubstr(folder_.UrlOf(kManifestFileName))));
   server_->files.erase(folder_.UrlOf(kManifestFileName));
-  EXPECT_THAT(FetchManifest(*reader_, folder_),
+  EXPECT_THAT(FetchManifest(*reader_, folder_, test::GoOn),
               IsError(absl::StatusCode::kNotFound,
                       AllOf(HasSubstr("--manifest"), HasSubstr(folder_.url))));
 }

@@ -40,6 +40,22 @@ TEST_F(HandOverLoadTest, LoadsWhatIsOwnedInOrder) {
   EXPECT_EQ(hand_over_.HeldPartitions(), owned);
 }
 
+TEST_F(HandOverLoadTest, WhatIsToBeFirstIsLoadedFirst) {
+  SetView({"a"});
+  const Refs owned = OwnedBy("a", {"a"});
+  EXPECT_EQ(hand_over_.PartitionsToLoad(), owned);
+  const PartitionRef failed = *hand_over_.TakeLoad(now_);
+  hand_over_.LoadFailed(failed, now_);
+  const PartitionRef last = owned.back();
+  hand_over_.LoadFirst({failed, last, last});
+  EXPECT_EQ(hand_over_.TakeLoad(now_), last);
+  EXPECT_EQ(hand_over_.TakeLoad(now_), owned[1]);
+  hand_over_.LoadEnded(last);
+  // Neither what is there nor what failed.
+  EXPECT_THAT(hand_over_.PartitionsToLoad(),
+              ElementsAreArray(owned.begin() + 1, owned.end() - 1));
+}
+
 TEST_F(HandOverLoadTest, FailedLoadsWaitLongerEachTime) {
   SetView({"a"});
   const PartitionRef first = *hand_over_.TakeLoad(now_);

@@ -51,13 +51,18 @@ TEST_F(HoldingsTest, NobodyElse) {
 }
 
 TEST_F(HoldingsTest, WhatNobodyElseHolds) {
-  EXPECT_FALSE(holdings_.AnyHeldByNone({}, now_));
-  EXPECT_TRUE(holdings_.AnyHeldByNone({kOne}, now_));
+  const std::vector<PartitionRef> all = {kOne, kThree, kTwo};
+  EXPECT_THAT(holdings_.HeldByNone({}, now_), IsEmpty());
+  EXPECT_THAT(holdings_.HeldByNone(all, now_), ElementsAre(kOne, kThree, kTwo));
   Set("a", {kOne});
   Set("b", {kTwo});
-  EXPECT_FALSE(holdings_.AnyHeldByNone({kOne, kTwo}, now_));
-  EXPECT_TRUE(holdings_.AnyHeldByNone({kOne, kThree, kTwo}, now_));
-  EXPECT_TRUE(holdings_.AnyHeldByNone({kOne}, now_ + absl::Nanoseconds(1)));
+  EXPECT_THAT(holdings_.HeldByNone(all, now_), ElementsAre(kThree));
+  EXPECT_THAT(holdings_.HeldByNone({kOne}, now_ + absl::Nanoseconds(1)),
+              ElementsAre(kOne));
+  Holdings::Report draining = Holds({kTwo});
+  draining.draining = true;
+  holdings_.Set("b", draining);
+  EXPECT_THAT(holdings_.HeldByNone(all, now_), ElementsAre(kThree, kTwo));
 }
 
 TEST_F(HoldingsTest, PeersHold) {

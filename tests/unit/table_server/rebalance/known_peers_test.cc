@@ -13,6 +13,7 @@ using test::SmallManifest;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Outlook = KnownPeers::Outlook;
+using News = KnownPeers::News;
 
 constexpr PartitionRef kOne{LayerId{1}, PartitionId{3}};
 constexpr absl::Duration kSecond = absl::Seconds(1);
@@ -60,13 +61,13 @@ TEST_F(KnownPeersTest, TellsThatAPeerWasStartedAgain) {
     response.set_instance_id(instance_id);
     return peers_.Heard("a", response, {}, now_);
   };
-  EXPECT_FALSE(heard(7));
-  EXPECT_FALSE(heard(7));
-  EXPECT_TRUE(heard(8));
-  EXPECT_FALSE(heard(8));
-  EXPECT_FALSE(heard(7));  // a late answer
-  EXPECT_FALSE(heard(8));
-  EXPECT_FALSE(peers_.Heard("nobody", ResponseOf("d"), {}, now_));
+  EXPECT_EQ(heard(7), News::kAsBefore);
+  EXPECT_EQ(heard(7), News::kAsBefore);
+  EXPECT_EQ(heard(8), News::kRestarted);
+  EXPECT_EQ(heard(8), News::kAsBefore);
+  EXPECT_EQ(heard(7), News::kIgnored);  // a late answer
+  EXPECT_EQ(heard(8), News::kAsBefore);
+  EXPECT_EQ(peers_.Heard("nobody", ResponseOf("d"), {}, now_), News::kIgnored);
 }
 
 TEST_F(KnownPeersTest, OutlooksAreOfThoseAskedSince) {

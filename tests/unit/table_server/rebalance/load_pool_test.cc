@@ -174,6 +174,20 @@ TEST_F(LoadPoolTest, PacedLoadsKeepToTheirBytesASecond) {
   EXPECT_GE(Clock::Steady().Now() - began, absl::Seconds(kAll - 1) / 50);
 }
 
+// As a source that has to wait, and tells so.
+TEST_F(LoadPoolTest, WaitingIsNoWork) {
+  Start({.thread_count = 1, .pace = {.time_share = 1e-9}});
+  pool_->SetPaced(true);
+  store_.OnLoad([](const PartitionRef&, FakeStore::OnBytes on_bytes) {
+    absl::Status status;
+    for (int i = 0; status.ok() && i < 10; ++i) status = on_bytes(0);
+    return status;
+  });
+  OwnAll();
+  pool_->Wake();
+  EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
+}
+
 TEST_F(LoadPoolTest, ItsEndDoesNotWaitForThePace) {
   Start({.pace = {.bytes_per_second = 1}});
   pool_->SetPaced(true);
