@@ -11,6 +11,9 @@ namespace {
 // Named, of the view, or gone and remembered for a while.
 constexpr size_t kMaxServers = 3 * kMaxMembers;
 
+// The first answer may have been under way.
+constexpr int kAnswersToWait = 2;
+
 // Addresses do not matter.
 bool SameMembers(const std::vector<Member>& a, const std::vector<Member>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -32,6 +35,7 @@ void MemberTracker::Observe(const absl::StatusOr<std::vector<Member>>& answer,
     return;
   }
   last_answer_ = now;
+  if (answers_to_wait_ > 0) --answers_to_wait_;
   last_error_.clear();
   for (auto& [name, server] : servers_) {
     if (std::exchange(server.named, false)) server.absent_since = now;
@@ -59,7 +63,12 @@ void MemberTracker::HeardFrom(absl::string_view name, uint64_t instance_id,
   server.last_heard = now;
   server.dropped = false;
   departures_.Returned(name, instance_id);
-  peer_has_view_ = peer_has_view_ || has_view;
+  if (has_view) ClusterIsFormed();
+}
+
+void MemberTracker::ClusterIsFormed() {
+  if (std::exchange(peer_has_view_, true)) return;
+  answers_to_wait_ = kAnswersToWait;
 }
 
 void MemberTracker::MergeDepartures(
@@ -152,7 +161,7 @@ std::vector<Member> MemberTracker::Wanted() const {
 }
 
 bool MemberTracker::MayFormView() const {
-  return has_view_ || peer_has_view_ ||
+  return has_view_ || (peer_has_view_ && answers_to_wait_ == 0) ||
          (pending_.has_value() &&
           pending_->size() >= options_.expected_servers);
 }

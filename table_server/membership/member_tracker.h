@@ -29,7 +29,9 @@ namespace engram {
 // are no others nobody grows more absent.
 //
 // The first view also waits until it has expected_servers, or until a peer has
-// a view: then the cluster has been formed before.
+// a view: then the cluster has been formed before. That may have been a moment
+// ago, by a server that the source named to the peer first; so the source has
+// to be asked once more then.
 //
 // Not thread-safe. Times are of one clock and never go back.
 class MemberTracker {
@@ -56,7 +58,7 @@ class MemberTracker {
   void HeardFrom(absl::string_view name, uint64_t instance_id, bool has_view,
                  absl::Time now);
   // A server that may not be named yet has a view: the cluster was formed.
-  void ClusterIsFormed() { peer_has_view_ = true; }
+  void ClusterIsFormed();
   // What others know about departures. At most kMaxDepartures are kept, the
   // latest.
   void MergeDepartures(absl::Span<const MemberDeparture> departures);
@@ -116,6 +118,7 @@ class MemberTracker {
   absl::Time last_answer_ = absl::InfinitePast();  // a good one
   std::string last_error_;                         // of the source, since then
   bool peer_has_view_ = false;
+  int answers_to_wait_ = 0;  // of the source, since then
 
   std::vector<Member> view_;
   bool has_view_ = false;

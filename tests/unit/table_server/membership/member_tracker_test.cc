@@ -78,6 +78,9 @@ TEST_F(MemberTrackerTest, APeersViewMeansThatTheClusterHasBeenFormed) {
   EXPECT_FALSE(After(kSecond));
   EXPECT_THAT(tracker_->waiting_for(), HasSubstr("3 of 5"));
   tracker_->HeardFrom("t2", 1, /*has_view=*/true, now_);
+  Name("t0 t1 t2");  // may have been asked for before
+  EXPECT_FALSE(After(absl::ZeroDuration()));
+  Name("t0 t1 t2");
   EXPECT_TRUE(After(absl::ZeroDuration()));  // they have been stable
   EXPECT_EQ(View(), "t0 t1 t2");
 }
@@ -90,8 +93,27 @@ TEST_F(MemberTrackerTest, WhoAsksWithAViewMeansThatTheClusterHasBeenFormed) {
   Name("t0");
   EXPECT_FALSE(After(kWindow));
   tracker_->ClusterIsFormed();
+  Name("t0");
+  tracker_->ClusterIsFormed();  // it is told time and again
+  EXPECT_FALSE(After(absl::ZeroDuration()));
+  Name("t0");
   EXPECT_TRUE(After(absl::ZeroDuration()));
   EXPECT_EQ(View(), "t0");
+}
+
+// It is the last of those expected that made the peer's view.
+TEST_F(MemberTrackerTest, AViewThatHasJustBeenFormedIsNotFormedWithoutItsLast) {
+  MemberTracker::Options options = OptionsOfList();
+  options.expected_servers = 3;
+  Start(options);
+  Name("t0 t1");
+  EXPECT_FALSE(After(kWindow));
+  tracker_->HeardFrom("t1", 1, /*has_view=*/true, now_);
+  EXPECT_FALSE(After(absl::ZeroDuration()));
+  Name("t0 t1 t2");
+  EXPECT_FALSE(After(absl::ZeroDuration()));
+  EXPECT_TRUE(After(kWindow));
+  EXPECT_EQ(View(), "t0 t1 t2");
 }
 
 TEST_F(MemberTrackerTest, APeersViewDoesNotReplaceStability) {
