@@ -9,15 +9,14 @@ FairPool::FairPool(ThreadPool* pool, size_t max_queued,
     : pool_(pool), queue_(std::make_shared<Queue>(max_queued, queued)) {}
 
 FairShare::Verdict FairPool::Add(const CallerId& caller, FairQueue::Task task) {
-  // Until there is a turn for it no other turn may take the task: it might be
-  // the one to be dropped.
+  // A turn that comes at once waits for the lock, and so for its task.
   MutexLock lock(&queue_->mutex);
-  const auto verdict = queue_->tasks.Push(caller, std::move(task));
+  const auto verdict = queue_->tasks.Judge(caller);
   if (verdict != FairShare::Verdict::kTaken) return verdict;
   if (!pool_->TryAdd([queue = queue_] { queue->RunNext(); })) {
-    queue_->tasks.DropLast(caller);
     return FairShare::Verdict::kFull;
   }
+  queue_->tasks.Push(caller, std::move(task));
   queue_->gauge->Set(static_cast<double>(queue_->tasks.size()));
   return verdict;
 }

@@ -1,33 +1,22 @@
 #include "compute/worker/fair_queue.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/check.h"
 
 namespace engram {
 
-FairShare::Verdict FairQueue::Push(const CallerId& caller, Task task) {
+FairShare::Verdict FairQueue::Judge(const CallerId& caller) const {
   const auto lane = lanes_.find(caller);
   const size_t queued = lane == lanes_.end() ? 0 : lane->second.size();
-  const auto verdict = FairShare::Judge(queued, 1, size_, max_tasks_);
-  if (verdict != FairShare::Verdict::kTaken) return verdict;
-  const auto added =
-      lane == lanes_.end() ? lanes_.try_emplace(caller).first : lane;
-  if (queued == 0) turns_.push_back(&*added);
-  added->second.push_back(std::move(task));
-  ++size_;
-  return verdict;
+  return FairShare::Judge(queued, 1, size_, max_tasks_);
 }
 
-void FairQueue::DropLast(const CallerId& caller) {
-  const auto lane = lanes_.find(caller);
-  ENGRAM_CHECK(lane != lanes_.end());
-  lane->second.pop_back();
-  --size_;
-  if (!lane->second.empty()) return;
-  turns_.erase(std::find(turns_.begin(), turns_.end(), &*lane));
-  lanes_.erase(lane);
+void FairQueue::Push(const CallerId& caller, Task task) {
+  const auto [lane, is_new] = lanes_.try_emplace(caller);
+  if (is_new) turns_.push_back(&*lane);
+  lane->second.push_back(std::move(task));
+  ++size_;
 }
 
 FairQueue::Task FairQueue::Pop() {

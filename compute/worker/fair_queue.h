@@ -22,16 +22,15 @@ class FairQueue {
 
   explicit FairQueue(size_t max_tasks) : max_tasks_(max_tasks) {}
 
-  // Unless kTaken, the task is dropped.
-  [[nodiscard]] FairShare::Verdict Push(const CallerId& caller, Task task);
-  // Takes back the caller's last one. REQUIRES: it has one.
-  void DropLast(const CallerId& caller);
+  // Whether the caller may have one more.
+  FairShare::Verdict Judge(const CallerId& caller) const;
+  // REQUIRES: Judge says kTaken.
+  void Push(const CallerId& caller, Task task);
   // REQUIRES: not empty.
   Task Pop();
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  size_t max_tasks() const { return max_tasks_; }
 
  private:
   using Lanes = std::unordered_map<CallerId, std::deque<Task>, CallerId::Hash>;

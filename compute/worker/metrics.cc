@@ -110,27 +110,27 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
 void WorkerMetrics::SetLimits(uint64_t max_steps, uint64_t max_prefetched_bytes,
                               uint64_t max_stream_bytes,
                               uint64_t max_forward_streams) {
-  AddGauge(registry_, "engram_compute_steps_in_flight_limit",
-           "Limit of engram_compute_steps_in_flight.")
-      .Set(static_cast<double>(max_steps));
-  AddGauge(registry_, "engram_compute_prefetched_limit_bytes",
-           "Limit of engram_compute_prefetched_bytes.")
-      .Set(static_cast<double>(max_prefetched_bytes));
-  AddGauge(registry_, "engram_compute_stream_limit_bytes",
-           "Limit of engram_compute_stream_bytes.")
-      .Set(static_cast<double>(max_stream_bytes));
-  AddGauge(registry_, "engram_compute_forward_streams_limit",
-           "Limit of engram_compute_forward_streams.")
-      .Set(static_cast<double>(max_forward_streams));
+  SetLimit("engram_compute_steps_in_flight_limit",
+           "engram_compute_steps_in_flight", max_steps);
+  SetLimit("engram_compute_prefetched_limit_bytes",
+           "engram_compute_prefetched_bytes", max_prefetched_bytes);
+  SetLimit("engram_compute_stream_limit_bytes", "engram_compute_stream_bytes",
+           max_stream_bytes);
+  SetLimit("engram_compute_forward_streams_limit",
+           "engram_compute_forward_streams", max_forward_streams);
 }
 
 void WorkerMetrics::SetQueueLimits(uint64_t max_hashes, uint64_t max_runs) {
-  AddGauge(registry_, "engram_compute_queued_hashes_limit",
-           "Limit of engram_compute_queued_hashes.")
-      .Set(static_cast<double>(max_hashes));
-  AddGauge(registry_, "engram_compute_queued_runs_limit",
-           "Limit of engram_compute_queued_runs.")
-      .Set(static_cast<double>(max_runs));
+  SetLimit("engram_compute_queued_hashes_limit", "engram_compute_queued_hashes",
+           max_hashes);
+  SetLimit("engram_compute_queued_runs_limit", "engram_compute_queued_runs",
+           max_runs);
+}
+
+void WorkerMetrics::SetLimit(const char* name, const char* limited,
+                             uint64_t limit) {
+  AddGauge(registry_, name, absl::StrCat("Limit of ", limited, "."))
+      .Set(static_cast<double>(limit));
 }
 
 void WorkerMetrics::SetBlockUse(const BlockUse& use) {

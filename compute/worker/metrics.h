@@ -85,6 +85,9 @@ class WorkerMetrics {
   void SetQueueLimits(uint64_t max_hashes, uint64_t max_runs);
 
  private:
+  // `limited`: the metric that never exceeds it.
+  void SetLimit(const char* name, const char* limited, uint64_t limit);
+
   prometheus::Registry& registry_;
   prometheus::Family<prometheus::Counter>& calls_;
   prometheus::Family<prometheus::Counter>& steps_;

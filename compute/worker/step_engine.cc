@@ -290,8 +290,13 @@ absl::Status StepEngine::RunOnComputePool(const CallerId& caller,
   const FairShare::Verdict verdict = compute_.Add(caller, std::move(task));
   if (verdict == FairShare::Verdict::kTaken) return absl::OkStatus();
   metrics().Refused(WorkerBound::kQueuedRuns, verdict);
-  return OverloadedError(absl::StrCat("the queue of the compute threads, ",
-                                      kMaxQueuedRuns, " runs, is full"));
+  return OverloadedError(absl::StrCat(
+      metrics().queued_runs().Value(),
+      " runs wait for a compute thread, at most ", kMaxQueuedRuns,
+      verdict == FairShare::Verdict::kFull
+          ? " may"
+          : absl::StrCat(" may; what is left is kept for callers other than ",
+                         caller.name)));
 }
 
 absl::StatusOr<StreamReservation> StepEngine::ReserveStreams(

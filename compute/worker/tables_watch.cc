@@ -8,8 +8,7 @@ void TablesWatch::Observe(bool covered, absl::Time now) {
     return;
   }
   if (!against_since_.has_value()) against_since_ = now;
-  const absl::Duration wanted =
-      reliable_ ? options_.lost_after : options_.back_after;
+  const absl::Duration wanted = reliable_ ? kLostAfter : kBackAfter;
   if (now - *against_since_ < wanted) return;
   reliable_ = covered;
   against_since_.reset();

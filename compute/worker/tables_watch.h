@@ -14,23 +14,16 @@ namespace engram {
 // Times are given, of one clock. Thread safety: none.
 class TablesWatch {
  public:
-  struct Options {
-    absl::Duration lost_after = absl::Seconds(1);
-    absl::Duration back_after = absl::Milliseconds(200);
-  };
+  static constexpr absl::Duration kLostAfter = absl::Seconds(1);
+  static constexpr absl::Duration kBackAfter = absl::Milliseconds(200);
 
-  // Reliable at first.
-  TablesWatch() : TablesWatch(Options()) {}
-  explicit TablesWatch(const Options& options) : options_(options) {}
-
-  // One look. The verdict changes once all looks of lost_after or back_after
+  // One look. The verdict changes once all looks of kLostAfter or kBackAfter
   // have been against it; so one of each kind now and then changes nothing.
   void Observe(bool covered, absl::Time now);
   bool reliable() const { return reliable_; }
 
  private:
-  const Options options_;
-  bool reliable_ = true;
+  bool reliable_ = true;  // at first
   std::optional<absl::Time> against_since_;
 };
 

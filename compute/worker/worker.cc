@@ -161,7 +161,6 @@ void Worker::Connect() {
     row_source_ =
         std::make_unique<RemoteRowSource>(table_client_.get(), &metrics_);
     engine_->SetRowSource(row_source_.get());
-    metrics_.tables_covered().Set(1);
     SetServing();
   }
   {
@@ -279,20 +278,14 @@ void Worker::ObserveTables() {
   engine_->SetTables(covered);
 }
 
-// One thread at a time tells, and looks again before it leaves off: what is
-// told last is how it is.
+// Whoever tells looks again: what is told last is how it is.
 void Worker::SetServing() {
-  serving_mutex_.Lock();
-  const bool others_turn = std::exchange(telling_, true);
-  while (!others_turn && serving_ != (engine_->ready() && !leaving())) {
-    serving_ = !serving_;
-    const bool serving = serving_;
-    serving_mutex_.Unlock();
-    rpc_server_->SetServing(serving);
-    serving_mutex_.Lock();
-  }
-  if (!others_turn) telling_ = false;
-  serving_mutex_.Unlock();
+  const auto serves = [this] { return !leaving() && engine_->ready(); };
+  bool told = false;
+  do {
+    told = serves();
+    rpc_server_->SetServing(told);
+  } while (told != serves());
 }
 
 void Worker::StopConnecting() {

@@ -126,10 +126,6 @@ class Worker {
   mutable Mutex mutex_;
   absl::Status connect_status_ ABSL_GUARDED_BY(mutex_);
   TablesWatch tables_watch_;  // the tick thread's
-  // What health says follows what is so: who sets it looks under this.
-  Mutex serving_mutex_;
-  bool serving_ ABSL_GUARDED_BY(serving_mutex_) = false;  // as was told last
-  bool telling_ ABSL_GUARDED_BY(serving_mutex_) = false;  // some thread
   std::thread connect_thread_;
   std::thread tick_thread_;
 };

@@ -4,20 +4,13 @@
 
 #include "absl/time/clock.h"
 #include "core/base/check.h"
+#include "core/base/thread_number.h"
 
 namespace engram {
 namespace {
 
 constexpr absl::Duration kFirstPoll = absl::Microseconds(50);
 constexpr absl::Duration kLongestPoll = absl::Milliseconds(5);
-
-// Counts the threads that ask, from 1.
-size_t ThreadNumber() {
-  static std::atomic<size_t> next{1};
-  thread_local size_t number = 0;  // 0: none yet
-  if (number == 0) number = next.fetch_add(1, std::memory_order_relaxed);
-  return number;
-}
 
 }  // namespace
 

@@ -16,8 +16,8 @@ constexpr size_t kLineBytes = 64;
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 // From there on rounding to whole pages costs little.
 constexpr uint64_t kMinBytesInPages = uint64_t{16} << 20;
-// Enough that threads that insert seldom meet; not so many that a shard's small
-// queue has a handful of slots.
+// Enough that threads that insert seldom meet; not so many that a shard has a
+// handful of slots.
 constexpr uint64_t kMaxShards = 256;
 constexpr uint64_t kMinSlotsPerShard = 512;
 

@@ -35,21 +35,23 @@ CacheShard::Outcome CacheShard::InsertLocked(CacheKey key, uint64_t hash,
     ghosts_.Add(ghost_bucket, RowIndex::TagOf(hash));
     return Outcome::kNoted;
   }
-  if (entry == kNone && FreeEntry(bucket) == kNone) {
+  if (entry == kNone) {
+    // It stays free while a slot is taken, which at most frees others.
+    if (const uint32_t free = FreeEntry(bucket); free != kNone) {
+      const uint32_t slot = TakeSlot();
+      slots.Write(slot, key, row);
+      index.Set(bucket, free, hash, slot);
+      queue_.Push(slot);
+      return is_full ? Outcome::kReplaced : Outcome::kInserted;
+    }
     entry = UnusedEntry(bucket);
     if (entry == kNone) return Outcome::kRefused;
   }
-  if (entry != kNone) {  // that row's slot, at its place in its queue
-    const uint32_t slot = index.SlotAt(bucket, entry);
-    index.Set(bucket, entry, hash, slot);
-    slots.Write(slot, key, row);
-    return Outcome::kReplaced;
-  }
-  const uint32_t slot = TakeSlot();
+  // That row's slot, at its place in the queue.
+  const uint32_t slot = index.SlotAt(bucket, entry);
+  index.Set(bucket, entry, hash, slot);
   slots.Write(slot, key, row);
-  index.Set(bucket, FreeEntry(bucket), hash, slot);
-  queue_.Push(slot);
-  return is_full ? Outcome::kReplaced : Outcome::kInserted;
+  return Outcome::kReplaced;
 }
 
 uint32_t CacheShard::EntryLike(uint64_t hash, uint64_t bucket) const {

@@ -35,8 +35,6 @@ class GhostTable {
     return true;
   }
 
-  void Prefetch(uint64_t bucket) const { __builtin_prefetch(At(bucket), 1); }
-
  private:
   uint32_t* At(uint64_t bucket) const {
     return fingerprints_ + bucket * kEntries;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
+#include "core/base/thread_number.h"
 
 namespace engram {
 namespace {
@@ -33,14 +34,6 @@ uint64_t NewSeed() {
   return uint64_t{random()} << 32 | random();
 }
 
-// Counts the threads that ask.
-size_t ThreadNumber() {
-  static std::atomic<size_t> next{0};
-  thread_local const size_t number =
-      next.fetch_add(1, std::memory_order_relaxed);
-  return number;
-}
-
 void Add(std::atomic<uint64_t>& count, uint64_t more) {
   if (more > 0) count.fetch_add(more, std::memory_order_relaxed);
 }
@@ -55,6 +48,15 @@ struct Probe {
   uint64_t bucket = 0;
   uint32_t slot = 0;
 };
+
+// Asks for the line of the row's bucket.
+Probe StartProbe(const CacheTables& tables, TableKey table, RowId row) {
+  Probe probe{.key = CacheKey(table, row)};
+  probe.hash = probe.key.Hash(tables.hash_seed);
+  probe.bucket = tables.index.BucketOf(probe.hash);
+  tables.index.Prefetch(probe.bucket);
+  return probe;
+}
 
 }  // namespace
 
@@ -147,11 +149,7 @@ void RowCache::Lookup(TableKey table, absl::Span<const RowId> row_ids,
   const size_t count = row_ids.size();
   for (size_t step = 0; step < count + kBucketsAhead + kSlotsAhead; ++step) {
     if (step < count) {
-      Probe& probe = window[step % kWindow];
-      probe.key = CacheKey(table, row_ids[step]);
-      probe.hash = probe.key.Hash(tables_->hash_seed);
-      probe.bucket = index.BucketOf(probe.hash);
-      index.Prefetch(probe.bucket);
+      window[step % kWindow] = StartProbe(*tables_, table, row_ids[step]);
     }
     // What is before the first row wraps far beyond the last.
     if (const size_t i = step - kBucketsAhead; i < count) {
@@ -179,17 +177,12 @@ RowCache::Inserted RowCache::Insert(TableKey table,
                                     absl::Span<const uint32_t> slots,
                                     absl::Span<const std::byte> rows) {
   ENGRAM_CHECK(slots.empty() || slots.size() == row_ids.size());
-  const RowIndex& index = tables_->index;
   std::array<Probe, kWindow> window;
   const size_t count = row_ids.size();
   Inserted inserted;
   for (size_t step = 0; step < count + kBucketsAhead; ++step) {
     if (step < count) {
-      Probe& probe = window[step % kWindow];
-      probe.key = CacheKey(table, row_ids[step]);
-      probe.hash = probe.key.Hash(tables_->hash_seed);
-      probe.bucket = index.BucketOf(probe.hash);
-      index.Prefetch(probe.bucket);
+      window[step % kWindow] = StartProbe(*tables_, table, row_ids[step]);
     }
     if (const size_t i = step - kBucketsAhead; i < count) {
       const Probe& probe = window[i % kWindow];

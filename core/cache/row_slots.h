@@ -23,7 +23,7 @@ namespace engram {
 // finds the sequence changed. No fence is needed, which tsan would not see; on
 // x86 acquire and release cost nothing.
 //
-// Thread safety: Read and Uses may be called at any time. A slot has one
+// Thread safety: Read and KeyWord may be called at any time. A slot has one
 // writer at a time; the caller sees to that.
 class RowSlots {
  public:

@@ -7,8 +7,8 @@
 
 namespace engram {
 
-// Slots in the order in which they came, linked through `next`, which all
-// queues of a shard share: a slot is in one of them. Not synchronised.
+// Slots in the order in which they came, linked through `next`. Not
+// synchronised.
 class SlotQueue {
  public:
   explicit SlotQueue(uint32_t* next) : next_(next) {}

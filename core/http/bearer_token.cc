@@ -14,6 +14,8 @@
 namespace engram {
 namespace {
 
+constexpr size_t kMaxTokenFileBytes = 64 << 10;
+
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   ENGRAM_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxTokenFileBytes));
   absl::StripAsciiWhitespace(&text);

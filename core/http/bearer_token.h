@@ -12,8 +12,6 @@
 
 namespace engram {
 
-inline constexpr size_t kMaxTokenFileBytes = 64 << 10;
-
 // A bearer token in a file, read again when the file has changed: tokens are
 // rotated. Nothing here logs it or puts it into a message.
 //

@@ -1,12 +1,14 @@
 #include "core/http/content_range.h"
 
-#include <limits>
+#include <charconv>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace engram {
 namespace {
@@ -14,20 +16,12 @@ namespace {
 constexpr absl::string_view kUnit = "bytes ";
 constexpr size_t kShownBytes = 64;  // of text from outside
 
-// Takes a number and the character `after` it off the front.
-bool TakeNumber(absl::string_view& text, char after, uint64_t& number) {
-  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
-  size_t at = 0;
-  number = 0;
-  for (; at < text.size() && absl::ascii_isdigit(text[at]); ++at) {
-    const auto digit = static_cast<uint64_t>(text[at] - '0');
-    if (number > (kMax - digit) / 10) return false;
-    number = number * 10 + digit;
-  }
-  if (at == 0) return false;
-  if (after == '\0') return at == text.size();
-  if (at == text.size() || text[at] != after) return false;
-  text.remove_prefix(at + 1);
+// Takes a number off the front.
+bool TakeNumber(absl::string_view& text, uint64_t& number) {
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
   return true;
 }
 
@@ -41,8 +35,9 @@ absl::StatusOr<ContentRange> ParseContentRange(absl::string_view text) {
   bool sound = absl::StartsWithIgnoreCase(rest, kUnit);
   if (sound) {
     rest.remove_prefix(kUnit.size());
-    sound = TakeNumber(rest, '-', first) && TakeNumber(rest, '/', last) &&
-            TakeNumber(rest, '\0', file_bytes) && first <= last &&
+    sound = TakeNumber(rest, first) && absl::ConsumePrefix(&rest, "-") &&
+            TakeNumber(rest, last) && absl::ConsumePrefix(&rest, "/") &&
+            TakeNumber(rest, file_bytes) && rest.empty() && first <= last &&
             last < file_bytes;
   }
   if (!sound) {

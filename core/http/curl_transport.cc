@@ -16,6 +16,7 @@ constexpr long kMaxRedirects = 5;
 constexpr long kReceiveBufferBytes = 256 << 10;
 constexpr int kPollMs = 100;
 constexpr size_t kMaxIdle = 64;
+constexpr size_t kMaxUrlBytes = 8'000'000;  // libcurl's
 
 // Once in a process, before any handle is made.
 void InitCurl() {
@@ -61,9 +62,9 @@ class CurlTransport::Connection {
     received_bytes_ = 0;
     error_[0] = '\0';
     if (const CURLcode code = SetOptions(request); code != CURLE_OK) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a URL of ", request.url.size(),
-                       " bytes: ", curl_easy_strerror(code)));
+      return absl::FailedPreconditionError(
+          absl::StrCat("a URL of ", request.url.size(), " bytes, the limit is ",
+                       kMaxUrlBytes, ": ", curl_easy_strerror(code)));
     }
     ENGRAM_CHECK(curl_multi_add_handle(multi_, easy_) == CURLM_OK);
     absl::Status status = Transfer();

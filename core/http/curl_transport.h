@@ -12,8 +12,8 @@
 namespace engram {
 
 // HTTP/1.1 over libcurl. A call has a connection for itself, which stays open
-// for later ones: as many as there were calls at a time. Proxies are those of
-// the environment, as libcurl has it.
+// for later ones: as many as there were calls at a time, at most 64. Proxies
+// are those of the environment, as libcurl has it.
 class CurlTransport final : public HttpTransport {
  public:
   struct Options {

@@ -1,7 +1,5 @@
 #include "core/http/http_reader.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -155,7 +153,7 @@ absl::StatusOr<std::string> HttpReader::ReadFile(const std::string& url,
 }
 
 absl::Status HttpReader::Run(Transfer& transfer, Waiter wait) {
-  int failures = 0;
+  uint32_t failures = 0;
   while (true) {
     const uint64_t before = transfer.filled();
     const std::string token = TokenNow();
@@ -180,28 +178,13 @@ absl::Status HttpReader::Run(Transfer& transfer, Waiter wait) {
     const absl::Duration pause =
         verdict->retry_after.has_value()
             ? std::min(*verdict->retry_after, options_.longest_retry_after)
-            : PauseAfter(failures);
+            : BackoffDelay(options_.pause, failures);
     ENGRAM_RETURN_IF_ERROR(Pause(pause, wait));
   }
 }
 
 std::string HttpReader::TokenNow() {
   return token_ == nullptr ? "" : token_->Current();
-}
-
-// Half of it is drawn, so that those who failed together do not come back
-// together.
-absl::Duration HttpReader::PauseAfter(int failures) {
-  const uint64_t draw = draws_.fetch_add(1, std::memory_order_relaxed);
-  const uint64_t bits =
-      XXH3_64bits_withSeed(&draw, sizeof(draw), options_.seed);
-  constexpr double kScale = 0x1p-64;
-  const double share = 0.5 + 0.5 * static_cast<double>(bits) * kScale;
-  absl::Duration pause = options_.first_pause;
-  for (int i = 1; i < failures && pause < options_.longest_pause; ++i) {
-    pause *= 2;
-  }
-  return std::min(pause, options_.longest_pause) * share;
 }
 
 absl::Status HttpReader::Pause(absl::Duration pause, Waiter wait) {

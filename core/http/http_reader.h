@@ -1,7 +1,6 @@
 #ifndef ENGRAM_CORE_HTTP_HTTP_READER_H_
 #define ENGRAM_CORE_HTTP_HTTP_READER_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "core/base/backoff.h"
 #include "core/http/bearer_token.h"
 #include "core/http/content_range.h"
 #include "core/http/http_counts.h"
@@ -36,12 +36,11 @@ class HttpReader {
  public:
   struct Options {
     // In a row that bring less than min_progress_bytes each.
-    int max_attempts = 6;
+    uint32_t max_attempts = 6;
     uint64_t min_progress_bytes = 64 << 10;
-    absl::Duration first_pause = absl::Milliseconds(200);
-    absl::Duration longest_pause = absl::Seconds(10);
+    BackoffOptions pause = {.first = absl::Milliseconds(200),
+                            .longest = absl::Seconds(10)};
     absl::Duration longest_retry_after = absl::Minutes(1);
-    uint64_t seed = 0;  // of the jitter
     // How pauses pass, in steps between which the caller may cancel.
     std::function<void(absl::Duration)> sleep = absl::SleepFor;
   };
@@ -76,14 +75,12 @@ class HttpReader {
 
   absl::Status Run(Transfer& transfer, Waiter wait);
   std::string TokenNow();
-  absl::Duration PauseAfter(int failures);
   absl::Status Pause(absl::Duration pause, Waiter wait);
 
   const Options options_;
   const std::unique_ptr<HttpTransport> transport_;
   const std::unique_ptr<BearerToken> token_;
   HttpCounters counters_;
-  std::atomic<uint64_t> draws_{0};
 };
 
 }  // namespace engram

@@ -4,8 +4,6 @@
 
 #include <memory>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
@@ -73,17 +71,12 @@ absl::StatusOr<HttpFolder> ParseHttpFolder(absl::string_view text) {
 }
 
 std::string HttpFolder::UrlOf(absl::string_view name) const {
-  std::string escaped;
-  for (const char c : name) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' ||
-        c == '.' || c == '_' || c == '~') {
-      escaped.push_back(c);
-    } else {
-      absl::StrAppend(&escaped, "%",
-                      absl::AsciiStrToUpper(absl::BytesToHexString({&c, 1})));
-    }
-  }
-  return absl::StrCat(url, "/", escaped);
+  char* const escaped =
+      curl_easy_escape(nullptr, name.data(), static_cast<int>(name.size()));
+  ENGRAM_CHECK(escaped != nullptr);
+  std::string entry = absl::StrCat(url, "/", escaped);
+  curl_free(escaped);
+  return entry;
 }
 
 }  // namespace engram

@@ -1,6 +1,5 @@
 #include "core/http/open_http_reader.h"
 
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,9 +22,8 @@ absl::StatusOr<std::unique_ptr<HttpReader>> OpenHttpReader(
   }
   auto transport = std::make_unique<CurlTransport>(
       CurlTransport::Options{.ca_file = access.ca_file});
-  return std::make_unique<HttpReader>(
-      std::move(transport), std::move(token),
-      HttpReader::Options{.seed = std::random_device{}()});
+  return std::make_unique<HttpReader>(std::move(transport), std::move(token),
+                                      HttpReader::Options());
 }
 
 }  // namespace engram

@@ -29,13 +29,11 @@ constexpr DtypeEntry kDtypes[] = {
     {"I16", 2},     {"I32", 4},     {"I64", 8},     {"U8", 1},
     {"U16", 2},     {"U32", 4},     {"U64", 8},     {"BOOL", 1}};
 
-constexpr uint64_t kPrefixBytes = 8;  // the header's size
-
 // The header is copied before it is parsed: a parser could not be left in the
 // middle when the file is truncated.
 absl::StatusOr<std::string> CopyHeader(const MappedFile& file) {
   const absl::Span<const std::byte> bytes = file.bytes();
-  if (bytes.size() < kPrefixBytes) {
+  if (bytes.size() < kSafetensorsPrefixBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a file of ", bytes.size(),
                      " bytes is too short for a safetensors header"));
@@ -43,19 +41,11 @@ absl::StatusOr<std::string> CopyHeader(const MappedFile& file) {
   uint64_t size = 0;
   ENGRAM_RETURN_IF_ERROR(
       file.Guarded([&] { std::memcpy(&size, bytes.data(), sizeof(size)); }));
-  if (size > kMaxSafetensorsHeaderBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("header of ", size,
-                                                   " bytes, the limit is ",
-                                                   kMaxSafetensorsHeaderBytes));
-  }
-  if (size > bytes.size() - kPrefixBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("header of ", size, " bytes passes the end of a file of ",
-                     bytes.size(), " bytes"));
-  }
+  ENGRAM_RETURN_IF_ERROR(CheckSafetensorsHeaderSize(size, bytes.size()));
   std::string text(size, '\0');
-  ENGRAM_RETURN_IF_ERROR(file.Guarded(
-      [&] { std::memcpy(text.data(), bytes.data() + kPrefixBytes, size); }));
+  ENGRAM_RETURN_IF_ERROR(file.Guarded([&] {
+    std::memcpy(text.data(), bytes.data() + kSafetensorsPrefixBytes, size);
+  }));
   return text;
 }
 
@@ -85,7 +75,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Parse(
   const absl::StatusOr<std::string> text = CopyHeader(*file);
   if (!text.ok()) return Annotate(text.status(), file->path());
   const absl::Span<const std::byte> data =
-      file->bytes().subspan(kPrefixBytes + text->size());
+      file->bytes().subspan(kSafetensorsPrefixBytes + text->size());
   absl::StatusOr<SafetensorsHeader> header =
       ParseSafetensorsHeader(*text, data.size());
   if (!header.ok()) return Annotate(header.status(), file->path());

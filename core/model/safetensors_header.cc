@@ -260,6 +260,20 @@ absl::Status CheckCoverage(const SafetensorsHeader& header,
 
 }  // namespace
 
+absl::Status CheckSafetensorsHeaderSize(uint64_t size, uint64_t file_bytes) {
+  if (size > kMaxSafetensorsHeaderBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("header of ", size,
+                                                   " bytes, the limit is ",
+                                                   kMaxSafetensorsHeaderBytes));
+  }
+  if (size > file_bytes - kSafetensorsPrefixBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("header of ", size, " bytes passes the end of a file of ",
+                     file_bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(
     absl::string_view json_text, uint64_t data_bytes) {
   HeaderReader reader;

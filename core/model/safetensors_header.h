@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -16,6 +17,7 @@ namespace engram {
 // Limits of the format: the size is checked before anything is read.
 inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 inline constexpr size_t kMaxTensorDimensions = 64;
+inline constexpr uint64_t kSafetensorsPrefixBytes = 8;  // the header's size
 
 struct SafetensorsEntry {
   std::string dtype;
@@ -28,6 +30,11 @@ struct SafetensorsHeader {
   std::map<std::string, SafetensorsEntry> tensors;
   std::map<std::string, std::string> metadata;
 };
+
+// INVALID_ARGUMENT: a header of `size` bytes, as the prefix of a file of
+// `file_bytes` says, is above the limit or passes the file's end.
+// REQUIRES: the file has a prefix.
+absl::Status CheckSafetensorsHeaderSize(uint64_t size, uint64_t file_bytes);
 
 // Parses the JSON of a header in one pass and checks it against the
 // `data_bytes` that follow it: every byte of data belongs to one tensor.

@@ -109,7 +109,7 @@ grpc::Status HealthService::Answer(const Request& request,
 void HealthService::SetServing(bool serving) {
   {
     MutexLock lock(&mutex_);
-    serving_ = serving;
+    if (std::exchange(serving_, serving) == serving) return;
   }
   for (const auto& watch : Watches()) watch->Advance();
 }

@@ -15,7 +15,6 @@ namespace engram {
 
 struct ApplyStep::Call {
   std::unique_ptr<WorkerSet::Lease> lease;
-  bool is_hedge = false;
   const absl::Time sent_at = SteadyNow();
   grpc::ClientContext context;
   v1::ApplyResponse response;       // gRPC's until the end
@@ -64,7 +63,7 @@ absl::Status ApplyStep::Run(Take take) {
   }
 }
 
-ApplyStep::Call& ApplyStep::Send(std::unique_ptr<WorkerSet::Lease> lease) {
+void ApplyStep::Send(std::unique_ptr<WorkerSet::Lease> lease) {
   Call* const call = calls_.emplace_back(std::make_unique<Call>()).get();
   call->lease = std::move(lease);
   call->context.set_deadline(absl::ToChronoTime(attempts_.deadline()));
@@ -75,7 +74,6 @@ ApplyStep::Call& ApplyStep::Send(std::unique_ptr<WorkerSet::Lease> lease) {
         call->end = status;
         ended_.NotifyAll();
       });
-  return *call;
 }
 
 ApplyStep::Call* ApplyStep::AwaitEnd(absl::Time until) {
@@ -90,32 +88,27 @@ ApplyStep::Call* ApplyStep::AwaitEnd(absl::Time until) {
 
 void ApplyStep::Hedge() {
   if (auto lease = attempts_.Hedge(*calls_.front()->lease)) {
-    Send(std::move(lease)).is_hedge = true;
+    Send(std::move(lease));
   }
 }
 
 void ApplyStep::OnAnswer(const Call& call) {
   attempts_.Answered(*call.lease, SteadyNow() - call.sent_at);
   const Call& first = *calls_.front();
-  if (call.is_hedge && !first.is_hedge) attempts_.HedgeWon(*first.lease);
+  if (&call != &first) attempts_.HedgeWon(*first.lease);
 }
 
 absl::Status ApplyStep::OnFailure(const Call& call,
                                   const absl::Status& status) {
-  if (absl::IsDeadlineExceeded(status) && !call.is_hedge &&
+  if (absl::IsDeadlineExceeded(status) && &call == calls_.front().get() &&
       absl::Now() >= attempts_.deadline()) {
     attempts_.HeardNothing(*call.lease);
   }
-  const bool again = attempts_.MayRetry(*call.lease, status);
-  const absl::Status error = attempts_.GiveUp(*call.lease, status);
+  absl::Status error = attempts_.Failed(*call.lease, status,
+                                        /*other_goes_on=*/calls_.size() > 1);
   calls_.erase(std::find_if(calls_.begin(), calls_.end(),
                             [&](const auto& c) { return c.get() == &call; }));
-  if (!calls_.empty()) {
-    calls_.front()->is_hedge = false;
-    attempts_.AwaitTheOther();
-    return absl::OkStatus();
-  }
-  return again ? absl::OkStatus() : error;
+  return error;
 }
 
 }  // namespace engram

@@ -35,7 +35,7 @@ class ApplyStep {
  private:
   struct Call;
 
-  Call& Send(std::unique_ptr<WorkerSet::Lease> lease);
+  void Send(std::unique_ptr<WorkerSet::Lease> lease);
   // A call that has ended; null when none has at `until`.
   Call* AwaitEnd(absl::Time until);
   // Sends the step to a second worker, if there is one for it.

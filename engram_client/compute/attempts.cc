@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/backoff.h"
 #include "core/base/status_annotate.h"
 #include "core/wire/error_detail.h"
-#include "engram_client/rpc/backoff.h"
 
 namespace engram {
 
@@ -24,8 +24,7 @@ Attempts::Attempts(WorkerSet* workers, StepMonitor* monitor,
 
 absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> Attempts::Next() {
   if (std::exchange(is_retry_, false) && !monitor_->MayRetryAtOnce()) {
-    Wait();
-    std::fill(avoid_.begin(), avoid_.end(), false);
+    WaitForNextRound();
   }
   while (true) {
     auto lease = workers_->Take(avoid_, deadline_);
@@ -38,8 +37,7 @@ absl::StatusOr<std::unique_ptr<WorkerSet::Lease>> Attempts::Next() {
       return WithLastFailure(
           absl::DeadlineExceededError("no compute worker took the step"));
     }
-    Wait();
-    std::fill(avoid_.begin(), avoid_.end(), false);
+    WaitForNextRound();
   }
 }
 
@@ -111,6 +109,13 @@ absl::Status Attempts::GiveUp(const WorkerSet::Lease& lease,
   return absl::IsDeadlineExceeded(named) ? WithLastFailure(named) : named;
 }
 
+absl::Status Attempts::Failed(const WorkerSet::Lease& lease,
+                              const absl::Status& status, bool other_goes_on) {
+  const bool again = MayRetry(lease, status);
+  if (other_goes_on) AwaitTheOther();
+  return again || other_goes_on ? absl::OkStatus() : GiveUp(lease, status);
+}
+
 absl::Status Attempts::WithLastFailure(const absl::Status& status) const {
   if (last_failure_.ok()) return status;
   return absl::Status(status.code(),
@@ -118,11 +123,12 @@ absl::Status Attempts::WithLastFailure(const absl::Status& status) const {
                                    last_failure_.message()));
 }
 
-void Attempts::Wait() {
+void Attempts::WaitForNextRound() {
   const absl::Duration delay =
       std::max(RetryAfterOf(last_failure_).value_or(absl::ZeroDuration()),
                BackoffDelay({}, ++waits_));
   absl::SleepFor(std::min(delay, deadline_ - absl::Now()));
+  std::fill(avoid_.begin(), avoid_.end(), false);
 }
 
 }  // namespace engram

@@ -37,9 +37,6 @@ class Attempts {
   // The work goes on at one worker only from now on: it will be hedged at
   // hedge_at() unless it is answered.
   void AwaitOne();
-  // One of two has failed, the other goes on: it is hedged again, but later
-  // than the time before, so that one that always fails costs little.
-  void AwaitTheOther();
   absl::Time hedge_at() const { return hedge_at_; }
   // At hedge_at(): another worker that is ready, for the same work. Null, and a
   // later hedge_at(): there is none, or no budget. Else, and after the
@@ -59,11 +56,20 @@ class Attempts {
   absl::Status GiveUp(const WorkerSet::Lease& lease,
                       const absl::Status& status) const;
 
+  // The work failed at this worker. OK: it goes on at the other one that has it
+  // too, or may be tried elsewhere; else what the caller is told.
+  absl::Status Failed(const WorkerSet::Lease& lease, const absl::Status& status,
+                      bool other_goes_on);
+
   absl::Time deadline() const { return deadline_; }
 
  private:
+  // One of two has failed: the other is hedged again, but later than the time
+  // before, so that one that always fails costs little.
+  void AwaitTheOther();
   absl::Status WithLastFailure(const absl::Status& status) const;
-  void Wait();
+  // As long as the last answer asked for, or a growing while.
+  void WaitForNextRound();
 
   WorkerSet* const workers_;
   StepMonitor* const monitor_;

@@ -71,7 +71,7 @@ absl::Status RemoteStep::EnsureRunning() {
   return absl::OkStatus();
 }
 
-RemoteStep::Run& RemoteStep::BeginOn(std::unique_ptr<WorkerSet::Lease> lease) {
+void RemoteStep::BeginOn(std::unique_ptr<WorkerSet::Lease> lease) {
   if (!runs_.empty()) ran_until_ = absl::Now();
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.number = ++last_run_;
@@ -84,7 +84,6 @@ RemoteStep::Run& RemoteStep::BeginOn(std::unique_ptr<WorkerSet::Lease> lease) {
   request.set_step_id(run.place.step_id);
   *request.mutable_begin() = BeginNow();
   run.place.stream->Send(std::move(request));
-  return run;
 }
 
 v1::StepBegin RemoteStep::BeginNow() const {
@@ -126,15 +125,10 @@ void RemoteStep::StopAll() {
 }
 
 absl::Status RemoteStep::GiveUp(Run& run, const absl::Status& status) {
-  const bool again = attempts_.MayRetry(*run.lease, status);
-  const absl::Status error = attempts_.GiveUp(*run.lease, status);
+  absl::Status error = attempts_.Failed(*run.lease, status,
+                                        /*other_goes_on=*/runs_.size() > 1);
   Stop(run);
-  if (!runs_.empty()) {
-    runs_.front()->is_hedge = false;
-    attempts_.AwaitTheOther();
-    return absl::OkStatus();
-  }
-  return again ? absl::OkStatus() : error;
+  return error;
 }
 
 // ---- layers ----
@@ -210,15 +204,16 @@ uint64_t RemoteStep::SendChunk(const StepLayerIo& io, const Run& run,
 }
 
 absl::Status RemoteStep::OnSilence() {
+  const Run& first = *runs_.front();
   const absl::Time now = absl::Now();
   if (now >= attempts_.deadline()) {
-    const absl::Status status = TooLate();
-    return attempts_.GiveUp(*runs_.front()->lease, status);
+    if (!first.answered) attempts_.HeardNothing(*first.lease);
+    return attempts_.GiveUp(
+        *first.lease,
+        absl::DeadlineExceededError("no answer by the step's deadline"));
   }
   if (now < attempts_.hedge_at()) return absl::OkStatus();
-  if (auto lease = attempts_.Hedge(*runs_.front()->lease)) {
-    BeginOn(std::move(lease)).is_hedge = true;
-  }
+  if (auto lease = attempts_.Hedge(*first.lease)) BeginOn(std::move(lease));
   return absl::OkStatus();
 }
 
@@ -252,10 +247,10 @@ absl::Status RemoteStep::TakeResult(const StepLayerIo& io, Run& run,
 
 void RemoteStep::GoOnWith(Run& run) {
   attempts_.Answered(*run.lease, SteadyNow() - run.layer_began);
-  run.is_hedge = false;
   if (runs_.size() == 1) return;
-  Run& other = runs_.front().get() == &run ? *runs_.back() : *runs_.front();
-  if (!other.is_hedge) attempts_.HedgeWon(*other.lease);
+  const bool hedge_won = runs_.back().get() == &run;
+  const Run& other = hedge_won ? *runs_.front() : *runs_.back();
+  if (hedge_won) attempts_.HedgeWon(*other.lease);
   Stop(other);
 }
 
@@ -267,32 +262,26 @@ absl::Status RemoteStep::Finish() {
     return absl::FailedPreconditionError(absl::StrCat(
         "layer ", begin_.layer_ids(0), " of the step was not run"));
   }
-  attempts_.AwaitOne();
-  absl::Status status;
-  // Every result is here: a worker that goes away or falls silent after the
-  // last changes nothing.
-  while (!runs_.empty() && status.ok()) {
-    const Run& run = *runs_.front();
-    const std::optional<StepReplies::Reply> reply = replies_->WaitNext(
-        std::min(attempts_.hedge_at(), attempts_.deadline()));
-    if (!reply.has_value()) break;
-    if (reply->run != run.number) continue;
-    if (reply->result.has_value()) {
-      status = absl::InternalError("a result that nobody asked for");
-    } else if (!attempts_.MayRetry(*run.lease, *reply->end)) {
-      status = *reply->end;
-    }
-    break;
-  }
+  if (runs_.empty()) return absl::OkStatus();
+  const absl::Status status = AwaitEnd(*runs_.front());
   StopAll();
   return status;
 }
 
-absl::Status RemoteStep::TooLate() {
-  for (const auto& run : runs_) {
-    if (!run->answered && !run->is_hedge) attempts_.HeardNothing(*run->lease);
+// Every result is here: a worker that goes away or falls silent after the last
+// changes nothing.
+absl::Status RemoteStep::AwaitEnd(const Run& run) {
+  attempts_.AwaitOne();
+  const absl::Time until = std::min(attempts_.hedge_at(), attempts_.deadline());
+  while (const auto reply = replies_->WaitNext(until)) {
+    if (reply->run != run.number) continue;
+    if (reply->result.has_value()) {
+      return absl::InternalError("a result that nobody asked for");
+    }
+    return attempts_.MayRetry(*run.lease, *reply->end) ? absl::OkStatus()
+                                                       : *reply->end;
   }
-  return absl::DeadlineExceededError("no answer by the step's deadline");
+  return absl::OkStatus();
 }
 
 }  // namespace engram

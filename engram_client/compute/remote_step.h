@@ -44,7 +44,6 @@ class RemoteStep final : public ComputeClient::Step {
     uint64_t number = 0;
     std::unique_ptr<WorkerSet::Lease> lease;
     WorkerLink::Place place;
-    bool is_hedge = false;
     bool answered = false;  // has had a result
     // Of the layer that is waited for.
     absl::Time layer_began;                   // on the steady clock
@@ -55,7 +54,7 @@ class RemoteStep final : public ComputeClient::Step {
   };
 
   absl::Status EnsureRunning();
-  Run& BeginOn(std::unique_ptr<WorkerSet::Lease> lease);
+  void BeginOn(std::unique_ptr<WorkerSet::Lease> lease);
   bool IsOpen(LayerId layer) const;  // has no result yet
   // begin_ with what is left of its times.
   v1::StepBegin BeginNow() const;
@@ -75,7 +74,7 @@ class RemoteStep final : public ComputeClient::Step {
   void GoOnWith(Run& run);
   // Not OK: it was the last run, and the step cannot go on elsewhere.
   absl::Status GiveUp(Run& run, const absl::Status& status);
-  absl::Status TooLate();
+  absl::Status AwaitEnd(const Run& run);
   Run* Find(uint64_t number);
   void Stop(const Run& run);  // cancels it if it has not ended
   void StopAll();

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/backoff.h"
 #include "core/base/check.h"
 #include "core/wire/error_detail.h"
 #include "engram_client/compute/step_messages.h"
-#include "engram_client/rpc/backoff.h"
 
 namespace engram {
 namespace {

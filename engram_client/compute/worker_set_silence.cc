@@ -1,8 +1,8 @@
 // The part of WorkerSet that leaves workers which are silent.
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "core/base/backoff.h"
 #include "engram_client/compute/worker_set.h"
-#include "engram_client/rpc/backoff.h"
 
 namespace engram {
 namespace {

@@ -125,8 +125,8 @@ object a line. Each round of questions waits --timeout-seconds for servers that
 do not answer. The JSON is described in engram_client/ctl/status_json.cc.
 
 Exit code 1: some partition has no server, servers or tables are mixed up, or
-none of the workers is ready. Draining servers do not count as holders. With
---watch, as of the last look.
+none of the workers is ready. Draining servers count as holders: they answer
+nearly to their end. With --watch, as of the last look.
 
 Examples:
   engramctl status --tables 127.0.0.1:7001 --worker 127.0.0.1:7100

@@ -24,6 +24,7 @@ class RowScatter {
              absl::Span<const absl::Span<std::byte>> outs, size_t row_bytes)
       : plan_(plan), rows_(rows), outs_(outs), row_bytes_(row_bytes) {}
 
+  absl::Span<const absl::Span<std::byte>> outs() const { return outs_; }
   // Of all rows of the call.
   uint64_t size_bytes() const {
     return uint64_t{rows_.row_count()} * row_bytes_;

@@ -56,8 +56,8 @@ uint64_t GatherCache::Fill(absl::Span<const LayerGather> layers,
                    gather.out, misses);
     for (const uint32_t miss : misses) found[layer.begin + miss] = false;
     hits += rows - misses.size();
-    const bool has_duplicates = rows < gather.row_ids.size();
-    for (uint32_t i = 0; has_duplicates && i < rows; ++i) {
+    if (rows == gather.row_ids.size()) continue;  // no duplicates
+    for (uint32_t i = 0; i < rows; ++i) {
       if (!found[layer.begin + i]) continue;
       CopyToNext(plan, layer.layer_index, slots[i], gather.out.data(),
                  row_bytes_);

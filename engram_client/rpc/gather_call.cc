@@ -11,7 +11,6 @@ void GatherCall::SetRows(const GatherPlan& plan,
                          absl::Span<const absl::Span<std::byte>> outs,
                          size_t row_bytes, CallRows rows) {
   rows_.emplace(std::move(rows));
-  outs_ = outs;
   scatter_.emplace(plan, *rows_, outs, row_bytes);
   ENGRAM_CHECK(!buffered() ||
                buffer_->bytes().size() == scatter_->size_bytes());
@@ -44,7 +43,7 @@ void GatherCall::KeepRows(GatherCache& cache,
   if (!host_->EnterBuffers()) return;
   // Hedges write to the same slots once the call is shut.
   if (gate_.Enter()) {
-    cache.Keep(layer_ids, *rows_, outs_);
+    cache.Keep(layer_ids, *rows_, scatter_->outs());
     if (gate_.Leave()) host_->OnShut(*this);
   }
   host_->LeaveBuffers();

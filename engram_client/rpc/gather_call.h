@@ -121,7 +121,6 @@ class GatherCall final : public RowSink {
   const std::shared_ptr<Host> host_;
   Gate gate_;  // around writes to the caller's buffers
   std::optional<CallRows> rows_;
-  absl::Span<const absl::Span<std::byte>> outs_;
   std::optional<RowScatter> scatter_;
   std::optional<HedgeBuffers::Buffer> buffer_;
   std::atomic<uint64_t> written_bytes_{0};

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/backoff.h"
 #include "core/base/check.h"
 #include "core/wire/error_detail.h"
-#include "engram_client/rpc/backoff.h"
 #include "engram_client/rpc/gather_cache.h"
 #include "engram_client/rpc/gather_operation.h"
 

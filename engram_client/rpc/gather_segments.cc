@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/backoff.h"
 #include "core/base/check.h"
 #include "core/wire/error_detail.h"
-#include "engram_client/rpc/backoff.h"
 
 namespace engram {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/backoff.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
-#include "engram_client/rpc/backoff.h"
 
 namespace engram {
 namespace {

@@ -16,8 +16,6 @@
 namespace engram {
 namespace {
 
-constexpr uint64_t kPrefixBytes = 8;  // the header's size
-
 using Waiter = HttpReader::Waiter;
 
 absl::StatusOr<std::string> ReadBytes(HttpReader& reader, HttpRange range,
@@ -49,25 +47,20 @@ absl::StatusOr<RemoteFile> ReadHeader(HttpReader& reader,
   RemoteFile file{.url = url};
   ENGRAM_ASSIGN_OR_RETURN(
       const std::string prefix,
-      ReadBytes(reader, {url, {0, kPrefixBytes}}, wait, file.facts));
+      ReadBytes(reader, {url, {0, kSafetensorsPrefixBytes}}, wait, file.facts));
   uint64_t size = 0;
   std::memcpy(&size, prefix.data(), sizeof(size));
-  const auto error = [&](const auto&... parts) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(url, ": header of ", size, " bytes", parts...));
-  };
-  if (size > kMaxSafetensorsHeaderBytes) {
-    return error(", the limit is ", kMaxSafetensorsHeaderBytes);
-  }
-  if (size == 0 || size > file.facts.file_bytes - kPrefixBytes) {
-    return error(" in a file of ", file.facts.file_bytes, " bytes");
-  }
-  file.data_begin = kPrefixBytes + size;
-  ENGRAM_ASSIGN_OR_RETURN(
-      const std::string json,
-      ReadBytes(reader,
-                {url, {kPrefixBytes, file.data_begin}, file.facts.file_bytes},
-                wait, file.facts));
+  ENGRAM_RETURN_IF_ERROR(Annotate(
+      size == 0 ? absl::InvalidArgumentError("header of 0 bytes")
+                : CheckSafetensorsHeaderSize(size, file.facts.file_bytes),
+      url));
+  file.data_begin = kSafetensorsPrefixBytes + size;
+  ENGRAM_ASSIGN_OR_RETURN(const std::string json,
+                          ReadBytes(reader,
+                                    {url,
+                                     {kSafetensorsPrefixBytes, file.data_begin},
+                                     file.facts.file_bytes},
+                                    wait, file.facts));
   absl::StatusOr<SafetensorsHeader> header =
       ParseSafetensorsHeader(json, file.facts.file_bytes - file.data_begin);
   if (!header.ok()) return Annotate(header.status(), url);

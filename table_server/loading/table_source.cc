@@ -57,25 +57,6 @@ absl::StatusOr<TableSource> OpenPeersSource(const std::string& manifest_path) {
   return TableSource{std::move(manifest), std::nullopt, std::nullopt};
 }
 
-}  // namespace
-
-absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir) {
-  ENGRAM_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(dir));
-  const std::string path = absl::StrCat(dir, "/", kManifestFileName);
-  absl::StatusOr<Manifest> manifest = Manifest::Load(path);
-  if (absl::IsNotFound(manifest.status())) {
-    return absl::NotFoundError(
-        absl::StrCat(dir, " has no ", kManifestFileName,
-                     ": make it with `engramctl manifest ", dir,
-                     "`, once for a checkpoint"));
-  }
-  if (!manifest.ok()) return manifest.status();
-  ENGRAM_RETURN_IF_ERROR(CheckIsOfCheckpoint(*manifest, path));
-  ENGRAM_RETURN_IF_ERROR(
-      Annotate(CheckManifestMatches(*manifest, checkpoint), path));
-  return TableSource{*std::move(manifest), std::move(checkpoint), std::nullopt};
-}
-
 absl::StatusOr<TableSource> OpenHttpSource(const TableSourceOptions& options) {
   const absl::StatusOr<HttpFolder> folder =
       ParseHttpFolder(options.checkpoint_dir);
@@ -94,6 +75,25 @@ absl::StatusOr<TableSource> OpenHttpSource(const TableSourceOptions& options) {
   *table = {folder->url, std::move(reader), std::move(layers)};
   return TableSource{std::move(manifest), std::nullopt, std::nullopt,
                      std::move(table)};
+}
+
+}  // namespace
+
+absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir) {
+  ENGRAM_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(dir));
+  const std::string path = absl::StrCat(dir, "/", kManifestFileName);
+  absl::StatusOr<Manifest> manifest = Manifest::Load(path);
+  if (absl::IsNotFound(manifest.status())) {
+    return absl::NotFoundError(
+        absl::StrCat(dir, " has no ", kManifestFileName,
+                     ": make it with `engramctl manifest ", dir,
+                     "`, once for a checkpoint"));
+  }
+  if (!manifest.ok()) return manifest.status();
+  ENGRAM_RETURN_IF_ERROR(CheckIsOfCheckpoint(*manifest, path));
+  ENGRAM_RETURN_IF_ERROR(
+      Annotate(CheckManifestMatches(*manifest, checkpoint), path));
+  return TableSource{*std::move(manifest), std::move(checkpoint), std::nullopt};
 }
 
 absl::StatusOr<TableSource> MakeSyntheticSource(const EngramConfig& config,

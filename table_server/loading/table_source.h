@@ -40,18 +40,14 @@ struct TableSourceOptions {
 };
 
 // INVALID_ARGUMENT: another source, or an option that it needs is missing.
-// Otherwise as the functions below.
+// Otherwise as the functions below. A checkpoint by URL: blocks for as long as
+// HttpReader tries and `while_opening` is OK; its errors, and those of
+// ParseHttpFolder, OpenHttpReader, FetchManifest and FindHttpLayers.
 absl::StatusOr<TableSource> OpenTableSource(const TableSourceOptions& options);
 
 // A checkpoint with its engram_manifest.json. NOT_FOUND names the command that
 // writes one; FAILED_PRECONDITION: it was made for another checkpoint.
 absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir);
-
-// The same by URL: its manifest at `manifest_path`, or, if that is empty, the
-// one that lies beside it. Blocks for as long as HttpReader tries and
-// `while_opening` is OK. Its errors, and those of ParseHttpFolder,
-// OpenHttpReader, FetchManifest and FindHttpLayers.
-absl::StatusOr<TableSource> OpenHttpSource(const TableSourceOptions& options);
 
 // Rows that are a function of their id, for any configuration.
 absl::StatusOr<TableSource> MakeSyntheticSource(const EngramConfig& config,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/backoff.h"
 #include "core/base/check.h"
 
 namespace engram {
@@ -11,16 +12,6 @@ namespace {
 // When what has not failed may be loaded: before what has, and after what is to
 // be loaded first.
 constexpr absl::Time kInItsTurn = absl::UnixEpoch();
-
-absl::Duration RetryDelay(const HandOver::Options& options,
-                          uint32_t failures_in_a_row) {
-  absl::Duration delay = options.retry_load;
-  for (uint32_t i = 1; i < failures_in_a_row; ++i) {
-    if (delay >= options.longest_retry_load) break;
-    delay *= 2;
-  }
-  return std::min(delay, options.longest_retry_load);
-}
 
 bool Contains(absl::Span<const uint32_t> values, uint32_t value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -119,7 +110,10 @@ void HandOver::LoadFailed(const PartitionRef& ref, absl::Time now) {
   SetState(number, kAbsent);
   if (!slots_[number].owned) return;
   Failures& failures = failures_[number];
-  failures.retry_at = now + RetryDelay(options_, ++failures.in_a_row);
+  failures.retry_at =
+      now + BackoffDelay({.first = options_.retry_load,
+                          .longest = options_.longest_retry_load},
+                         ++failures.in_a_row, /*factor=*/1);
   QueueLoad(number);
 }
 
@@ -261,8 +255,7 @@ HandOver::Counts HandOver::counts() const {
   MutexLock lock(&mutex_);
   Counts counts;
   for (const auto& by_owned : tally_) counts.owned += by_owned[1];
-  counts.to_load =
-      tally_[kAbsent][1] + tally_[kLoading][1] + tally_[kFreeing][1];
+  counts.to_load = ToLoad();
   counts.loading = Tally(kLoading);
   counts.to_free = tally_[kHeld][0];
   const uint64_t taken_over =
@@ -296,6 +289,7 @@ void HandOver::LoadFirst(absl::Span<const PartitionRef> partitions) {
 std::vector<PartitionRef> HandOver::PartitionsToLoad() const {
   std::vector<PartitionRef> to_load;
   MutexLock lock(&mutex_);
+  if (ToLoad() == 0) return to_load;
   for (size_t i = 0; i < slots_.size(); ++i) {
     const State state = slots_[i].state;
     const bool here =

@@ -182,6 +182,9 @@ class HandOver {
     return !slot.owned && (slot.state == kHeld || slot.state == kConfirming);
   }
   void QueueLoad(size_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t ToLoad() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return tally_[kAbsent][1] + tally_[kLoading][1] + tally_[kFreeing][1];
+  }
   uint64_t Tally(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return tally_[state][0] + tally_[state][1];
   }

@@ -123,7 +123,8 @@ class Rebalancer {
   void RefuseView(const absl::Status& status, bool changed, absl::Time now);
 
   void PaceLoads(absl::Time now);
-  void PaceLoadsOf(const ClusterView& view, absl::Time now);
+  // What this server owns by the view and does not hold.
+  std::vector<PartitionRef> MissingOf(const ClusterView& view) const;
   void OnLoadEnd(const PartitionRef& ref, const absl::Status& status);
   void TakeEndedLoads(absl::Time now);
   void TakeLoaded(const PartitionRef& ref);

@@ -121,7 +121,8 @@ absl::Status Rebalancer::AdoptView(absl::Time now) {
                                              .replicas = options_.replicas,
                                              .layers = options_.layers}));
   ENGRAM_RETURN_IF_ERROR(store_->CheckFits(view->owned()));
-  PaceLoadsOf(*view, now);
+  // Before a thread can take a load of it.
+  pool_->SetPaced(known_.HeldByNone(MissingOf(*view), HeardSince(now)).empty());
   hand_over_.SetView(view);
   first_view_ = std::min(first_view_, now);
   first_load_bytes_ = 0;

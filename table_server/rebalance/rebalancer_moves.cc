@@ -27,8 +27,7 @@ void Rebalancer::PaceLoads(absl::Time now) {
   pool_->SetPaced(urgent.empty());
 }
 
-// So that no thread takes a load of a new view at the pace of the old one.
-void Rebalancer::PaceLoadsOf(const ClusterView& view, absl::Time now) {
+std::vector<PartitionRef> Rebalancer::MissingOf(const ClusterView& view) const {
   std::vector<PartitionRef> missing;
   for (const PartitionRef& ref : view.owned()) {
     const size_t layer_index = *parts_.manifest->IndexOf(ref.layer);
@@ -36,7 +35,7 @@ void Rebalancer::PaceLoadsOf(const ClusterView& view, absl::Time now) {
       missing.push_back(ref);
     }
   }
-  pool_->SetPaced(known_.HeldByNone(missing, HeardSince(now)).empty());
+  return missing;
 }
 
 void Rebalancer::OnLoadEnd(const PartitionRef& ref,

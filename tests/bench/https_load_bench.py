@@ -4,9 +4,13 @@ import json
 import os
 import statistics
 import struct
+import sys
 import time
 
 import bench_machine
+
+sys.path.append(str(bench_machine.ROOT / "tests/testing"))
+from certificate import make_certificate
 
 NAME = "https_load"
 WHAT = "a checkpoint over TLS from a local nginx, against curl"
@@ -19,8 +23,8 @@ def measure(servers, arguments, say):
     checkpoint = servers.directory / "checkpoint"
     servers.run(arguments.bin / "engramctl", "make-checkpoint", "--preset", "v41-mini", "--vocab-size",
                 QUICK_VOCAB if arguments.quick else VOCAB, "--seed", 1, "--out", checkpoint, seconds=SECONDS)
-    make_certificate(servers)
-    nginx = servers.start_nginx(servers.directory, servers.directory / "certificate.pem", servers.directory / "key.pem")
+    certificate, key = make_certificate(servers.directory)
+    nginx = servers.start_nginx(servers.directory, certificate, key)
     root = "https://%s/checkpoint" % nginx.address
     os.environ["no_proxy"] = "127.0.0.1"  # whatever the environment's proxies are
     ranges = table_ranges(checkpoint)
@@ -32,7 +36,7 @@ def measure(servers, arguments, say):
         for who in ("curl", "engram") if i % 2 == 0 else ("engram", "curl"):
             say("round %d: %s" % (i + 1, who))
             bench_machine.touch_memory(total)
-            seconds[who] = (curl_seconds if who == "curl" else engram_seconds)(servers, arguments, root, ranges)
+            seconds[who] = (curl_seconds if who == "curl" else engram_seconds)(servers, arguments, root, ranges, certificate)
         rounds.append({"curl_s": seconds["curl"], "engram_s": seconds["engram"],
                        "ratio": seconds["curl"] / seconds["engram"]})
     return ({"https_load_vs_curl": statistics.median(r["ratio"] for r in rounds)},
@@ -42,12 +46,6 @@ def measure(servers, arguments, say):
             {"table_bytes": total, "requests": len(ranges), "rounds": rounds,
              "nginx": bench_machine.first_line("dpkg-query", "-W", "-f", "${Version}", "nginx-light"),
              "curl": bench_machine.first_line("curl", "--version")})
-
-
-def make_certificate(servers):
-    servers.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-                "-keyout", servers.directory / "key.pem", "-out", servers.directory / "certificate.pem", seconds=60)
 
 
 def table_ranges(checkpoint):
@@ -68,20 +66,20 @@ def table_ranges(checkpoint):
     return ranges
 
 
-def curl_seconds(servers, arguments, root, ranges):
+def curl_seconds(servers, arguments, root, ranges, certificate):
     config = servers.directory / "curl.conf"
     config.write_text("\n".join(
         'url = "%s/%s"\nrange = %d-%d\noutput = /dev/null\n' % (root, name, begin, end - 1) +
-        'cacert = "%s/certificate.pem"\nhttp1.1\nfail\nsilent\nnext' % servers.directory
+        'cacert = "%s"\nhttp1.1\nfail\nsilent\nnext' % certificate
         for name, begin, end in ranges).removesuffix("next"))
     began = time.monotonic()
     servers.run("curl", "--parallel", "--parallel-max", PARALLEL, "--config", config, seconds=SECONDS)
     return time.monotonic() - began
 
 
-def engram_seconds(servers, arguments, root, ranges):
-    command = [arguments.bin / "engram-table-server", "--checkpoint", root, "--ca-file",
-               servers.directory / "certificate.pem", "--listen", "127.0.0.1:0", "--server-name", "a",
+def engram_seconds(servers, arguments, root, ranges, certificate):
+    command = [arguments.bin / "engram-table-server", "--checkpoint", root, "--ca-file", certificate,
+               "--listen", "127.0.0.1:0", "--server-name", "a",
                "--load-threads", PARALLEL, "--drain-seconds", 0]
     began = time.monotonic()
     server = servers.start("engram", *command)

@@ -4,17 +4,16 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <list>
 #include <memory>
 #include <random>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/base/page_buffer.h"
 #include "core/cache/row_cache.h"
+#include "tests/testing/lru_rows.h"
+#include "tests/testing/zipf_rows.h"
 
 namespace engram {
 namespace {
@@ -161,64 +160,19 @@ void BM_RowCacheInsert(benchmark::State& state) {
 }
 BENCHMARK(BM_RowCacheInsert);
 
-class Zipf {
- public:
-  Zipf(double exponent, uint32_t rows) : sums_(rows) {
-    double sum = 0;
-    for (uint32_t i = 0; i < rows; ++i) {
-      sum += std::pow(i + 1.0, -exponent);
-      sums_[i] = sum;
-    }
-  }
-  RowId Draw(std::mt19937_64& random) const {
-    const double at =
-        std::uniform_real_distribution<double>(0, sums_.back())(random);
-    return static_cast<RowId>(std::lower_bound(sums_.begin(), sums_.end(), at) -
-                              sums_.begin());
-  }
-
- private:
-  std::vector<double> sums_;
-};
-
-// Whether each row that is asked for is there; it is from then on.
-class Lru {
- public:
-  explicit Lru(size_t slots) : slots_(slots) {}
-  bool Ask(RowId row) {
-    const auto found = at_.find(row);
-    if (found != at_.end()) {
-      order_.splice(order_.begin(), order_, found->second);
-      return true;
-    }
-    if (at_.size() == slots_) {
-      at_.erase(order_.back());
-      order_.pop_back();
-    }
-    order_.push_front(row);
-    at_.emplace(row, order_.begin());
-    return false;
-  }
-
- private:
-  const size_t slots_;
-  std::list<RowId> order_;  // the latest first
-  std::unordered_map<RowId, std::list<RowId>::iterator> at_;
-};
-
 // Arguments: exponent in tenths, slots in thousandths of the rows.
 void BM_RowCacheHitRatio(benchmark::State& state) {
   constexpr uint32_t kTableRows = 1'000'000;
   constexpr size_t kAsked = 4'000'000;
   constexpr size_t kWarm = kAsked / 2;
-  const Zipf zipf(static_cast<double>(state.range(0)) / 10, kTableRows);
+  const ZipfRows zipf(static_cast<double>(state.range(0)) / 10, kTableRows);
   const auto slots = static_cast<uint64_t>(state.range(1)) * kTableRows / 1000;
   const std::vector<std::byte> row(kRowBytes);
   std::vector<std::byte> out(kRowBytes);
   std::vector<uint32_t> misses;
   for (auto _ : state) {
     const auto cache = NewCache(slots * 305);
-    Lru lru(cache->stats().slots);
+    LruRows lru(cache->stats().slots);
     std::mt19937_64 random(7);
     size_t lru_hits = 0;
     size_t hits = 0;

@@ -4,6 +4,7 @@ import time
 import grpc
 
 import admin
+import health
 from fault_cluster import FaultCluster
 from outages import UNAVAILABLE_CODES
 from processes import START_SECONDS
@@ -12,7 +13,6 @@ from report import Report
 STEPS = ("--tokens", "1x5,9x1", "--mode", "forward")
 RATE = 30
 READY, UNREADY = 200, 503
-SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"  # grpc.health.v1.HealthCheckResponse
 LOST_SECONDS, BACK_SECONDS = 5, 10
 # A server that is only silent is found out by the pings of its connection.
 SILENT_SECONDS = 40
@@ -60,18 +60,16 @@ class Readiness:
         while admin.get(self.admin, "/readyz")[0] != status and time.monotonic() < start + START_SECONDS:
             time.sleep(0.02)
         self.report.at_most("s to answer %d %s" % (status, when), time.monotonic() - start, seconds)
-        health = SERVING if status == READY else NOT_SERVING
+        wanted = health.SERVING if status == READY else health.NOT_SERVING
         others, other_healths = 0, 0
         for _ in range(10):
             now, text = admin.get(self.admin, "/readyz")
             others += now != status or reason not in text
-            other_healths += self._health() != health
+            other_healths += self._health() != wanted
             time.sleep(0.05)
         self.report.at_most("other answers " + when, others, 0)
         self.report.at_most("other answers of gRPC health " + when, other_healths, 0)
 
     def _health(self):
         with grpc.insecure_channel(self.address) as channel:
-            check = channel.unary_unary("/grpc.health.v1.Health/Check", request_serializer=lambda b: b,
-                                        response_deserializer=lambda b: b)
-            return check(b"", timeout=START_SECONDS)
+            return health.check(channel)

@@ -12,6 +12,7 @@ import numpy as np
 import admin
 import cluster
 import range_server
+from certificate import make_certificate
 from engram.v1 import table_pb2, table_pb2_grpc
 from range_server import Fault
 
@@ -164,7 +165,7 @@ class HttpLoadTest(unittest.TestCase):
         self.assertNotIn("first-token", text)
 
     def test_tls_with_its_own_ca(self):
-        certificate = range_server.make_certificate(self.scratch / "tls")
+        certificate = make_certificate(self.scratch / "tls")
         server = self.serve(certificate=certificate)
         self.check_rows(self.start(server.url + "/tiny", server_args=["--ca-file", certificate[0]]))
         self.assertIn("certificate", self.refused(server.url + "/tiny"))

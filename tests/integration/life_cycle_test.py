@@ -9,16 +9,10 @@ import grpc
 
 import admin
 import cluster
+import health
 from engram.v1 import table_pb2, table_pb2_grpc
 
 SECONDS = 30
-SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
-
-
-def health(channel, service=""):
-    check = channel.unary_unary("/grpc.health.v1.Health/Check", request_serializer=lambda b: b,
-                                response_deserializer=lambda b: b)
-    return check(b"\x0a" + bytes([len(service)]) + service.encode() if service else b"", timeout=SECONDS)
 
 
 class LifeCycleTest(unittest.TestCase):
@@ -32,8 +26,8 @@ class LifeCycleTest(unittest.TestCase):
         channel = grpc.insecure_channel(running.address("t0"))
         self.addCleanup(channel.close)
         stub = table_pb2_grpc.TableServiceStub(channel)
-        self.assertEqual(health(channel), SERVING)
-        self.assertEqual(health(channel, "engram.v1.TableService"), SERVING)
+        self.assertEqual(health.check(channel), health.SERVING)
+        self.assertEqual(health.check(channel, "engram.v1.TableService"), health.SERVING)
         reflect = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                                         request_serializer=lambda b: b, response_deserializer=lambda b: b)
         self.assertIn(b"engram.v1.TableService", next(reflect(iter([b"\x3a\x00"]), timeout=SECONDS)))
@@ -61,7 +55,7 @@ class LifeCycleTest(unittest.TestCase):
         running = self.enterContext(cluster.Cluster(self.checkpoint))
         channel = grpc.insecure_channel(running.address("t0"))
         self.addCleanup(channel.close)
-        self.assertEqual(health(channel), SERVING)
+        self.assertEqual(health.check(channel), health.SERVING)
         table_pb2_grpc.TableServiceStub(channel).GetTable(table_pb2.GetTableRequest(), timeout=SECONDS)
         names = set()
         for thread in pathlib.Path("/proc/%d/task" % running.servers["t0"].process.pid).iterdir():
@@ -108,12 +102,12 @@ class LifeCycleTest(unittest.TestCase):
         worker.expect("listening on")
         channel = grpc.insecure_channel(running.address("w0"))
         self.addCleanup(channel.close)
-        self.assertEqual(health(channel), NOT_SERVING)
+        self.assertEqual(health.check(channel), health.NOT_SERVING)
         self.assertEqual(admin.get(admin.address(worker), "/readyz")[0], 503)
         for name in running.names:
             running.start_server(name).expect("ready")
         worker.expect("ready")
-        self.assertEqual(health(channel), SERVING)
+        self.assertEqual(health.check(channel), health.SERVING)
         self.assertEqual(admin.get(admin.address(worker), "/readyz")[0], 200)
         worker.terminate()
         self.assertEqual(worker.wait(), 0, worker.log())

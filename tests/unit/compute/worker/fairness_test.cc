@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "core/base/notification.h"
 #include "core/wire/error_detail.h"
+#include "tests/testing/metric_values.h"
 #include "tests/unit/compute/worker/fakes.h"
 
 namespace engram {
@@ -61,19 +63,11 @@ class FairnessTest : public ::testing::Test {
     step.AddChunk(f.block.layout().layers()[index].layer_id,
                   {.streams = view, .owner = std::move(owner)});
   }
-  // A prometheus counter of the fixture's registry.
-  static double Refused(EngineFixture& f, const std::string& bound,
+  static double Refused(const EngineFixture& f, const std::string& bound,
                         const std::string& reason) {
-    for (const prometheus::MetricFamily& family : f.registry.Collect()) {
-      if (family.name != "engram_compute_refused_total") continue;
-      for (const prometheus::ClientMetric& metric : family.metric) {
-        if (metric.label[0].value == bound && metric.label[1].value == reason) {
-          return metric.counter.value;
-        }
-      }
-    }
-    ADD_FAILURE() << bound << " " << reason;
-    return -1;
+    return test::MetricValues(f.registry)
+        .at(absl::StrCat("engram_compute_refused_total{bound=", bound,
+                         ",reason=", reason, ",}"));
   }
 };
 

@@ -6,29 +6,15 @@
 #include <map>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "tests/testing/metric_values.h"
 
 namespace engram {
 namespace {
 
 class WorkerMetricsTest : public ::testing::Test {
  protected:
-  // Values by name and labels, as "name{label=value,...}".
   std::map<std::string, double> Values() const {
-    std::map<std::string, double> values;
-    for (const prometheus::MetricFamily& family : registry_.Collect()) {
-      for (const prometheus::ClientMetric& metric : family.metric) {
-        std::string name = absl::StrCat(family.name, "{");
-        for (const auto& label : metric.label) {
-          absl::StrAppend(&name, label.name, "=", label.value, ",");
-        }
-        values[absl::StrCat(name, "}")] =
-            family.type == prometheus::MetricType::Counter
-                ? metric.counter.value
-                : metric.gauge.value;
-      }
-    }
-    return values;
+    return test::MetricValues(registry_);
   }
 
   prometheus::Registry registry_;

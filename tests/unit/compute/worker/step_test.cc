@@ -10,16 +10,18 @@
 #include "absl/status/status.h"
 #include "core/base/notification.h"
 #include "core/wire/error_detail.h"
-#include "tests/unit/compute/worker/fakes.h"
+#include "tests/unit/compute/worker/step_under_test.h"
 
 namespace engram {
 namespace {
 
 using test::EngineFixture;
+using test::ExpectNothingHeld;
 using test::FakeRowSource;
 using test::MakeSpec;
 using test::Soon;
 using test::StepLog;
+using test::StepUnderTest;
 using test::Streams;
 using test::WantedStreams;
 using ::testing::HasSubstr;
@@ -27,50 +29,6 @@ using ::testing::IsEmpty;
 
 constexpr auto kWhenTold = FakeRowSource::Mode::kWhenTold;
 constexpr auto kAtOnce = FakeRowSource::Mode::kAtOnce;
-
-// One step over an EngineFixture.
-struct StepUnderTest {
-  StepUnderTest(EngineFixture& fixture, const std::vector<uint32_t>& tokens,
-                const std::vector<bool>& mask = {})
-      : fixture(fixture),
-        streams(Streams(fixture.block, tokens.size())),
-        token_bytes(streams.size() / tokens.size()) {
-    auto begun = fixture.engine->Begin(MakeSpec(fixture.block, tokens, mask),
-                                       absl::InfiniteFuture(), log);
-    EXPECT_TRUE(begun.ok()) << begun.status();
-    step = *std::move(begun);
-    step->Start();
-  }
-
-  void Add(size_t layer_index, uint64_t first, uint64_t count) {
-    step->AddChunk(Layer(layer_index), ChunkOf(first, count));
-  }
-  StepChunk ChunkOf(uint64_t first, uint64_t count) const {
-    auto owner = std::make_shared<const std::string>(
-        streams.substr(first * token_bytes, count * token_bytes));
-    const absl::Span<const std::byte> view(
-        reinterpret_cast<const std::byte*>(owner->data()), owner->size());
-    return {.first_token = first, .streams = view, .owner = std::move(owner)};
-  }
-  LayerId Layer(size_t index) const {
-    return fixture.block.layout().layers()[index].layer_id;
-  }
-
-  EngineFixture& fixture;
-  std::string streams;
-  size_t token_bytes;
-  std::shared_ptr<StepLog> log = std::make_shared<StepLog>();
-  std::shared_ptr<Step> step;
-};
-
-void ExpectNothingHeld(const EngineFixture& f) {
-  EXPECT_EQ(f.engine->steps_in_flight(), 0);
-  EXPECT_EQ(f.rows.open(), 0);
-  auto& metrics = const_cast<WorkerMetrics&>(f.metrics);
-  EXPECT_EQ(metrics.steps_in_flight().Value(), 0);
-  EXPECT_EQ(metrics.prefetched_bytes().Value(), 0);
-  EXPECT_EQ(metrics.stream_bytes().Value(), 0);
-}
 
 TEST(StepTest, AllLayersAreFetchedBeforeTheFirstOnesRowsCome) {
   EngineFixture f(kWhenTold);
@@ -292,137 +250,6 @@ TEST(StepTest, UnclaimedStepsExpire) {
   ExpectNothingHeld(f);
 }
 
-// ---- times of layers ----
-
-// A step whose layers' rows are needed after 1 ms and 14 ms.
-struct TimedStep {
-  explicit TimedStep(EngineFixture& f,
-                     absl::Time deadline = absl::InfiniteFuture()) {
-    StepSpec spec = MakeSpec(f.block, {1, 2});
-    spec.layer_timeouts = {
-        {spec.layers[1], absl::Milliseconds(14)},
-        {spec.layers[0], absl::Milliseconds(1)},
-    };
-    auto begun = f.engine->Begin(std::move(spec), deadline, log);
-    EXPECT_TRUE(begun.ok()) << begun.status();
-    step = *std::move(begun);
-  }
-
-  std::shared_ptr<StepLog> log = std::make_shared<StepLog>();
-  std::shared_ptr<Step> step;
-};
-
-double LateRows(EngineFixture& f, LayerId layer) {
-  for (const prometheus::MetricFamily& family : f.registry.Collect()) {
-    if (family.name != "engram_compute_late_rows_total") continue;
-    for (const prometheus::ClientMetric& metric : family.metric) {
-      if (metric.label[0].value == std::to_string(ToInt(layer))) {
-        return metric.counter.value;
-      }
-    }
-  }
-  return 0;
-}
-
-TEST(StepTest, EachLayersFetchHasItsOwnDeadline) {
-  EngineFixture f(kWhenTold);
-  const absl::Time begun = f.clock.Now();
-  TimedStep timed(f);
-  timed.step->Start();
-  f.rows.AwaitFetches(2);
-  EXPECT_EQ(f.rows.deadline(0), begun + absl::Milliseconds(1));
-  EXPECT_EQ(f.rows.deadline(1), begun + absl::Milliseconds(14));
-  TimedStep earlier(f, begun + absl::Milliseconds(5));
-  earlier.step->Start();
-  f.rows.AwaitFetches(4);
-  EXPECT_EQ(f.rows.deadline(2), begun + absl::Milliseconds(1));
-  EXPECT_EQ(f.rows.deadline(3), begun + absl::Milliseconds(5));
-}
-
-TEST(StepTest, RowsThatAreLateForTheirLayerEndTheStep) {
-  EngineFixture f(kWhenTold);
-  TimedStep timed(f);
-  timed.step->Start();
-  f.rows.AwaitFetches(2);
-  f.rows.Complete(1);
-  f.clock.Advance(absl::Milliseconds(1));
-  f.rows.Complete(0, absl::DeadlineExceededError("server t3 is slow"));
-  const absl::Status status = timed.log->AwaitEnd();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  const LayerId first = f.rows.layer(0);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("rows of layer " + std::to_string(ToInt(first)) +
-                        " were not there within 1ms"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("server t3 is slow"));
-  EXPECT_EQ(LateRows(f, first), 1);
-  EXPECT_EQ(LateRows(f, f.rows.layer(1)), 0);
-  ExpectNothingHeld(f);
-}
-
-TEST(StepTest, ALayersTimeIsOverAlsoBeforeItsFetchKnows) {
-  EngineFixture f(kWhenTold);
-  TimedStep timed(f);
-  timed.step->Start();
-  f.rows.AwaitFetches(2);
-  f.rows.Complete(0);
-  f.clock.Advance(absl::Milliseconds(13));
-  f.engine->ExpireSteps();  // the first layer's rows were there in time
-  EXPECT_FALSE(timed.log->ended());
-  f.clock.Advance(absl::Milliseconds(1));
-  f.engine->ExpireSteps();
-  const absl::Status status = timed.log->AwaitEnd();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("within 14ms"));
-  EXPECT_EQ(f.rows.cancelled(), 1);
-  EXPECT_EQ(LateRows(f, f.rows.layer(1)), 1);
-  ExpectNothingHeld(f);
-}
-
-TEST(StepTest, AStepIsNotFetchedThatIsLateAlready) {
-  EngineFixture f(kWhenTold);
-  TimedStep timed(f);
-  f.clock.Advance(absl::Milliseconds(2));
-  timed.step->Start();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(timed.log->AwaitEnd()));
-  EXPECT_EQ(f.rows.started(), 0);
-}
-
-TEST(StepTest, RowsInTimeMayWaitForTheirStreams) {
-  EngineFixture f(kAtOnce);
-  TimedStep timed(f);
-  timed.step->Start();
-  f.rows.AwaitFetches(2);
-  // The rows are there once their step says so on the hashing thread.
-  Notification hashed;
-  f.engine->RunOnHashThread({}, [&] { hashed.Notify(); });
-  ASSERT_TRUE(hashed.WaitUntil(Soon()));
-  f.clock.Advance(absl::Seconds(1));
-  f.engine->ExpireSteps();
-  const std::string streams = Streams(f.block, 2);
-  for (const LayerLayout& layer : f.block.layout().layers()) {
-    timed.step->AddChunk(
-        layer.layer_id,
-        {.streams = {reinterpret_cast<const std::byte*>(streams.data()),
-                     streams.size()}});
-  }
-  EXPECT_TRUE(timed.log->AwaitEnd().ok());
-}
-
-TEST(StepTest, DeadTokensHaveNoRowsToBeLate) {
-  EngineFixture f(kWhenTold);
-  StepSpec spec = MakeSpec(f.block, {1}, {false});
-  spec.layer_timeouts = {{spec.layers[0], absl::Milliseconds(1)}};
-  auto log = std::make_shared<StepLog>();
-  const auto step =
-      f.engine->Begin(std::move(spec), absl::InfiniteFuture(), log);
-  ASSERT_TRUE(step.ok()) << step.status();
-  f.clock.Advance(absl::Seconds(1));
-  f.engine->ExpireSteps();
-  EXPECT_FALSE(log->ended());
-  (*step)->Cancel();
-  EXPECT_TRUE(absl::IsCancelled(log->AwaitEnd()));
-}
-
 TEST(StepTest, AnExpiredStepComputesNothing) {
   EngineFixture f(kWhenTold);
   StepUnderTest t(f, {1});
@@ -518,164 +345,6 @@ TEST(StepTest, ABlockWithoutRoomIsOverloaded) {
   const absl::Status status = t.log->AwaitEnd();
   EXPECT_EQ(ReasonOf(status), ErrorReason::kOverloaded) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("all 4 slots"));
-}
-
-// ---- the engine ----
-
-TEST(StepEngineTest, TakesNoStepsOnceTheBlockHasFailed) {
-  EngineFixture f;
-  EXPECT_EQ(f.metrics.ready().Value(), 1);
-  StepUnderTest before(f, {1});
-  f.block.SetHealth(absl::UnavailableError("cuda:0 failed: bad luck"));
-  before.Add(0, 0, 1);
-  // To be tried elsewhere.
-  EXPECT_EQ(ReasonOf(before.log->AwaitEnd()), ErrorReason::kNotReady);
-  EXPECT_FALSE(f.engine->ready());
-  EXPECT_TRUE(absl::IsUnavailable(f.engine->ObserveBlock()));
-  EXPECT_EQ(f.metrics.ready().Value(), 0);
-  const absl::Status status =
-      f.engine
-          ->Begin(MakeSpec(f.block, {1}), absl::InfiniteFuture(),
-                  std::make_shared<StepLog>())
-          .status();
-  EXPECT_EQ(ReasonOf(status), ErrorReason::kNotReady) << status;
-  EXPECT_EQ(MetadataOf(status, "worker"), "w0");
-  EXPECT_THAT(std::string(status.message()), HasSubstr("cuda:0 failed"));
-}
-
-TEST(StepEngineTest, TakesNoStepsWhileItsTablesAreLost) {
-  EngineFixture f(kWhenTold);
-  StepUnderTest before(f, {1});
-  f.rows.AwaitFetches(2);
-  f.engine->SetTables(absl::UnavailableError("3 partitions have no server"));
-  EXPECT_FALSE(f.engine->ready());
-  EXPECT_EQ(f.engine->ObserveBlock(), absl::OkStatus());
-  EXPECT_EQ(f.metrics.ready().Value(), 0);
-  const absl::Status status =
-      f.engine
-          ->Begin(MakeSpec(f.block, {1}), absl::InfiniteFuture(),
-                  std::make_shared<StepLog>())
-          .status();
-  EXPECT_EQ(ReasonOf(status), ErrorReason::kNotReady) << status;
-  EXPECT_EQ(MetadataOf(status, "worker"), "w0");
-  EXPECT_THAT(std::string(status.message()), HasSubstr("3 partitions"));
-  // What was begun goes on.
-  f.rows.Complete(0);
-  f.rows.Complete(1);
-  before.Add(0, 0, 1);
-  before.Add(1, 0, 1);
-  EXPECT_TRUE(before.log->AwaitEnd().ok());
-  f.engine->SetTables(absl::OkStatus());
-  EXPECT_TRUE(f.engine->ready());
-  StepUnderTest after(f, {1});
-  after.step->Cancel();
-  EXPECT_TRUE(absl::IsCancelled(after.log->AwaitEnd()));
-}
-
-TEST(StepEngineTest, RefusesWithReasons) {
-  EngineFixture f;
-  const auto log = std::make_shared<StepLog>();
-  const auto begin = [&](StepSpec spec, absl::Time deadline) {
-    return f.engine->Begin(std::move(spec), deadline, log).status();
-  };
-  StepSpec spec = MakeSpec(f.block, {1});
-  spec.version = "v2";
-  const absl::Status wrong = begin(spec, absl::InfiniteFuture());
-  EXPECT_EQ(ReasonOf(wrong), ErrorReason::kWrongTable);
-  EXPECT_EQ(MetadataOf(wrong, "asked"), "v2");
-  EXPECT_EQ(MetadataOf(wrong, "served"), "v1");
-  EXPECT_TRUE(
-      absl::IsDeadlineExceeded(begin(MakeSpec(f.block, {1}), f.clock.Now())));
-  f.engine->Drain();
-  EXPECT_EQ(ReasonOf(begin(MakeSpec(f.block, {1}), absl::InfiniteFuture())),
-            ErrorReason::kDraining);
-  EXPECT_EQ(f.engine->steps_in_flight(), 0);
-}
-
-TEST(StepEngineTest, NotReadyWithoutRows) {
-  EngineFixture f;
-  StepEngine engine(StepEngine::Options{f.engine->options()});
-  const absl::Status status =
-      engine
-          .Begin(MakeSpec(f.block, {1}), absl::InfiniteFuture(),
-                 std::make_shared<StepLog>())
-          .status();
-  EXPECT_EQ(ReasonOf(status), ErrorReason::kNotReady) << status;
-  EXPECT_EQ(MetadataOf(status, "worker"), "w0");
-  EXPECT_FALSE(engine.ready());
-}
-
-TEST(StepEngineTest, StepsInFlightAreLimited) {
-  EngineFixture f(kWhenTold,
-                  [](auto& options) { options.max_steps_in_flight = 2; });
-  StepUnderTest first(f, {1});
-  StepSpec of_another = MakeSpec(f.block, {1});
-  of_another.caller = {"another"};
-  const auto second = f.engine->Begin(of_another, absl::InfiniteFuture(),
-                                      std::make_shared<StepLog>());
-  ASSERT_TRUE(second.ok()) << second.status();
-  const auto third =
-      f.engine->Begin(MakeSpec(f.block, {1}), absl::InfiniteFuture(),
-                      std::make_shared<StepLog>());
-  EXPECT_EQ(ReasonOf(third.status()), ErrorReason::kOverloaded);
-  EXPECT_TRUE(RetryAfterOf(third.status()).has_value());
-  EXPECT_THAT(std::string(third.status().message()), HasSubstr("2 steps"));
-  first.step->Cancel();
-  EXPECT_TRUE(absl::IsCancelled(first.log->AwaitEnd()));
-  StepUnderTest fourth(f, {1});
-}
-
-TEST(StepEngineTest, HeldBytesAreLimited) {
-  EngineFixture f(kWhenTold, [](auto& options) {
-    options.max_tokens_per_step = 4;
-    options.max_prefetched_bytes = 1;  // raised to one step's
-    options.max_stream_bytes = 1;
-  });
-  StepUnderTest first(f, {1, 2, 3, 4});
-  const auto second =
-      f.engine->Begin(MakeSpec(f.block, {1}), absl::InfiniteFuture(),
-                      std::make_shared<StepLog>());
-  EXPECT_EQ(ReasonOf(second.status()), ErrorReason::kOverloaded);
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr("rows"));
-  first.Add(0, 0, 4);
-  first.Add(1, 0, 4);
-  f.rows.AwaitFetches(2);
-  f.rows.Complete(0);
-  f.rows.Complete(1);
-  EXPECT_TRUE(first.log->AwaitEnd().ok());
-  ExpectNothingHeld(f);
-}
-
-TEST(StepEngineTest, DestructionEndsStepsInFlight) {
-  EngineFixture f(kWhenTold);
-  StepUnderTest t(f, {1});
-  f.rows.AwaitFetches(2);
-  f.engine = nullptr;
-  EXPECT_TRUE(absl::IsCancelled(t.log->AwaitEnd()));
-  EXPECT_EQ(f.rows.open(), 0);
-}
-
-TEST(StepEngineTest, ManyStepsAtOnce) {
-  EngineFixture f;
-  std::vector<std::unique_ptr<StepUnderTest>> steps;
-  for (uint32_t i = 0; i < 50; ++i) {
-    steps.push_back(std::make_unique<StepUnderTest>(
-        f, std::vector<uint32_t>{i, i + 1, i + 2}));
-  }
-  for (auto& t : steps) {
-    for (uint64_t token = 0; token < 3; ++token) {
-      t->Add(1, token, 1);
-      t->Add(0, token, 1);
-    }
-    if (t == steps.back()) t->step->Cancel();
-  }
-  for (auto& t : steps) {
-    if (t == steps.back()) continue;
-    EXPECT_TRUE(t->log->AwaitEnd().ok());
-    EXPECT_EQ(t->log->AwaitResults(6).size(), 6);
-  }
-  EXPECT_TRUE(absl::IsCancelled(steps.back()->log->AwaitEnd()));
-  ExpectNothingHeld(f);
 }
 
 }  // namespace

@@ -20,8 +20,7 @@ class TablesWatchTest : public ::testing::Test {
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1000);
-  TablesWatch watch_{
-      {.lost_after = absl::Seconds(1), .back_after = absl::Milliseconds(200)}};
+  TablesWatch watch_;
 };
 
 TEST_F(TablesWatchTest, AHoleMustLastToCount) {

@@ -2,9 +2,7 @@
 #define ENGRAM_TESTS_UNIT_CORE_CACHE_MADE_UP_ROWS_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -32,27 +30,6 @@ inline std::vector<std::byte> MadeUpRows(TableKey table,
   }
   return packed;
 }
-
-// Row r in proportion to (r + 1)^-exponent.
-class ZipfRows {
- public:
-  ZipfRows(double exponent, uint32_t rows) : sums_(rows) {
-    double sum = 0;
-    for (uint32_t i = 0; i < rows; ++i) {
-      sums_[i] = sum += std::pow(i + 1.0, -exponent);
-    }
-  }
-  RowId Draw(std::mt19937_64& random) const {
-    const double at =
-        std::uniform_real_distribution<double>(0, sums_.back())(random);
-    const auto found = std::lower_bound(sums_.begin(), sums_.end(), at);
-    return static_cast<RowId>(std::min<ptrdiff_t>(
-        found - sums_.begin(), static_cast<ptrdiff_t>(sums_.size()) - 1));
-  }
-
- private:
-  std::vector<double> sums_;
-};
 
 }  // namespace engram
 

@@ -1,12 +1,13 @@
 // Which rows stay: against LRU of as many rows, and with scans in between.
 #include <gtest/gtest.h>
 
-#include <list>
 #include <memory>
-#include <unordered_map>
+#include <random>
+#include <vector>
 
 #include "core/cache/row_cache.h"
-#include "tests/unit/core/cache/made_up_rows.h"
+#include "tests/testing/lru_rows.h"
+#include "tests/testing/zipf_rows.h"
 
 namespace engram {
 namespace {
@@ -14,30 +15,6 @@ namespace {
 constexpr size_t kRowBytes = 264;
 constexpr uint32_t kTableRows = 50'000;
 constexpr size_t kAsked = 400'000;
-
-class Lru {
- public:
-  explicit Lru(size_t slots) : slots_(slots) {}
-  bool Ask(RowId row) {
-    const auto found = at_.find(row);
-    if (found != at_.end()) {
-      order_.splice(order_.begin(), order_, found->second);
-      return true;
-    }
-    if (at_.size() == slots_) {
-      at_.erase(order_.back());
-      order_.pop_back();
-    }
-    order_.push_front(row);
-    at_.emplace(row, order_.begin());
-    return false;
-  }
-
- private:
-  const size_t slots_;
-  std::list<RowId> order_;
-  std::unordered_map<RowId, std::list<RowId>::iterator> at_;
-};
 
 class RowCachePolicyTest : public ::testing::Test {
  protected:
@@ -70,7 +47,7 @@ class RowCachePolicyTest : public ::testing::Test {
   }
 
   double LruHitRatio(double exponent) {
-    Lru lru(cache_->stats().slots);
+    LruRows lru(cache_->stats().slots);
     const ZipfRows zipf(exponent, kTableRows);
     std::mt19937_64 random(3);
     size_t hits = 0;

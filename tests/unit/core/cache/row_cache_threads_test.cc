@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/cache/row_cache.h"
+#include "tests/testing/zipf_rows.h"
 #include "tests/unit/core/cache/made_up_rows.h"
 
 namespace engram {

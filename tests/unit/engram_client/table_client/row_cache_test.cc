@@ -12,6 +12,7 @@
 
 #include "core/base/notification.h"
 #include "core/wire/error_detail.h"
+#include "tests/testing/metric_values.h"
 #include "tests/unit/engram_client/table_client/fake_cluster.h"
 
 namespace engram {
@@ -34,13 +35,8 @@ class RowCacheClientTest : public FakeCluster {
     return gather->stats();
   }
   double Metric(const std::string& name) const {
-    for (const auto& family : registry_->Collect()) {
-      if (family.name != "engram_client_row_cache_" + name) continue;
-      const auto& metric = family.metric[0];
-      return metric.counter.value + metric.gauge.value;
-    }
-    ADD_FAILURE() << "no metric " << name;
-    return 0;
+    return test::MetricValues(*registry_)
+        .at("engram_client_row_cache_" + name + "{}");
   }
 
   std::shared_ptr<prometheus::Registry> registry_ =
@@ -146,7 +142,7 @@ TEST_F(RowCacheClientTest, DoneRunsOnAThreadOfTheClient) {
                                           thread = std::this_thread::get_id();
                                           told.Notify();
                                         });
-  told.Wait();
+  ASSERT_TRUE(told.WaitUntil(Later()));
   EXPECT_NE(thread, std::this_thread::get_id());
   EXPECT_EQ(gather->stats().calls, 0u);
 }

@@ -10,6 +10,7 @@
 #include "table_server/loading/checkpoint_source.h"
 #include "table_server/loading/column_scatter.h"
 #include "table_server/loading/http_load_metrics.h"
+#include "tests/testing/metric_values.h"
 #include "tests/unit/table_server/loading/http_fixture.h"
 
 namespace engram {
@@ -190,19 +191,12 @@ TEST(HttpLoadMetricsTest, CountersFollowTheCounts) {
   counts.requests = 7;
   metrics.Update(counts);
   metrics.Update({});
-  std::map<std::string, double> values;
-  for (const auto& family : registry->Collect()) {
-    for (const auto& metric : family.metric) {
-      std::string name = family.name;
-      for (const auto& label : metric.label) name += " " + label.value;
-      values[name] = metric.counter.value;
-    }
-  }
-  EXPECT_EQ(values.at("engram_table_http_requests_total"), 7);
-  EXPECT_EQ(values.at("engram_table_http_received_bytes_total"), 1000);
-  EXPECT_EQ(values.at("engram_table_http_retries_total"), 2);
-  EXPECT_EQ(values.at("engram_table_http_failures_total stalled"), 2);
-  EXPECT_EQ(values.at("engram_table_http_failures_total busy"), 0);
+  const auto values = test::MetricValues(*registry);
+  EXPECT_EQ(values.at("engram_table_http_requests_total{}"), 7);
+  EXPECT_EQ(values.at("engram_table_http_received_bytes_total{}"), 1000);
+  EXPECT_EQ(values.at("engram_table_http_retries_total{}"), 2);
+  EXPECT_EQ(values.at("engram_table_http_failures_total{reason=stalled,}"), 2);
+  EXPECT_EQ(values.at("engram_table_http_failures_total{reason=busy,}"), 0);
   EXPECT_EQ(values.size(), 3 + kHttpFailureCount);
 }
 

@@ -1,4 +1,4 @@
-#include "engram_client/rpc/backoff.h"
+#include "core/base/backoff.h"
 
 #include <algorithm>
 #include <random>

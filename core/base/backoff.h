@@ -1,5 +1,5 @@
-#ifndef ENGRAM_ENGRAM_CLIENT_RPC_BACKOFF_H_
-#define ENGRAM_ENGRAM_CLIENT_RPC_BACKOFF_H_
+#ifndef ENGRAM_CORE_BASE_BACKOFF_H_
+#define ENGRAM_CORE_BASE_BACKOFF_H_
 
 #include <cstdint>
 
@@ -26,4 +26,4 @@ double RandomBackoffFactor();
 
 }  // namespace engram
 
-#endif  // ENGRAM_ENGRAM_CLIENT_RPC_BACKOFF_H_
+#endif  // ENGRAM_CORE_BASE_BACKOFF_H_
