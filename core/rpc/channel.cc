@@ -17,7 +17,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   // Despite its name the time one attempt gets: a lost SYN is sent again after
   // one second.
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 6000);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
   args.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

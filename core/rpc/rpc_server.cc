@@ -37,7 +37,7 @@ void SetLimits(grpc::ServerBuilder& builder,
   // Otherwise a second server on a taken port would bind too, and the kernel
   // would give each of them some of the connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Clients send keepalive pings every 20 s, also while they have no call.
+  // Clients send keepalive pings every 6 s, also while they have no call.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);

@@ -15,7 +15,7 @@ RATE = 30
 READY, UNREADY = 200, 503
 LOST_SECONDS, BACK_SECONDS = 5, 10
 # A server that is only silent is found out by the pings of its connection.
-SILENT_SECONDS = 40
+SILENT_SECONDS = 20
 REASON = "partitions have no ready server"
 
 
