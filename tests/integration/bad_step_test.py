@@ -3,10 +3,8 @@ import queue
 import unittest
 
 import grpc
-import numpy as np
 
 import cluster
-import engram_oracle as oracle
 from engram.v1 import compute_pb2, compute_pb2_grpc
 from grpcio_gather_test import details_of, details_of_status
 

@@ -1,6 +1,5 @@
 """An HTTP(S) server on 127.0.0.1 that gives byte ranges of a directory's files, and does what
 servers do wrong when a test wants it to."""
-import contextlib
 import http.server
 import pathlib
 import re
