@@ -15,7 +15,10 @@
 #include "core/rpc/admin_server.h"
 #include "core/rpc/rpc_server.h"
 #include "table_server/loading/http_load_metrics.h"
+#include "table_server/loading/make_partition_source.h"
 #include "table_server/loading/row_storage.h"
+#include "table_server/loading/served_table.h"
+#include "table_server/loading/storage_metrics.h"
 #include "table_server/partitions/partition_set.h"
 #include "table_server/peers/grpc_peer_calls.h"
 #include "table_server/peers/peer_source.h"
@@ -100,7 +103,8 @@ class TableServerImpl final : public TableServer {
   std::shared_ptr<prometheus::Registry> registry_;
   TableMetrics metrics_;
   RebalanceMetrics rebalance_metrics_;
-  std::optional<HttpLoadMetrics> http_metrics_;  // with source_.http
+  std::optional<HttpLoadMetrics> http_metrics_;    // with source_.http
+  std::optional<StorageMetrics> storage_metrics_;  // of a local store
   Rebalancer rebalancer_;
   GrpcPeerCalls peers_;
   std::atomic<bool> stopping_{false};
@@ -122,9 +126,15 @@ absl::Status TableServerImpl::Start() {
   ENGRAM_ASSIGN_OR_RETURN(
       storage_,
       RowStorage::Create(
-          source_, {.memory_limit_bytes = options_.available_memory_bytes,
-                    .max_bytes_in_flight = options_.limits.max_bytes_in_flight,
-                    .peers = &peer_source_}));
+          source_,
+          {.memory_limit_bytes = options_.available_memory_bytes,
+           .max_bytes_in_flight = options_.limits.max_bytes_in_flight,
+           .peers = &peer_source_,
+           .tiers = options_.tiers,
+           .load_threads = options_.load_threads + options_.move_threads}));
+  if (storage_->stats().has_value()) storage_metrics_.emplace(registry_);
+  storage_->SetOnDamaged(
+      [this](const PartitionRef& ref) { rebalancer_.OnDamaged(ref); });
   ENGRAM_RETURN_IF_ERROR(
       CheckShareFits(options_, source_.manifest, *members_, storage_->store()));
   tier_ = storage_->TakeTier();
@@ -204,6 +214,13 @@ void TableServerImpl::OnReady(absl::Duration took) {
       FormatBytes(bytes),
       absl::FormatDuration(absl::Trunc(took, absl::Milliseconds(1))),
       FormatRate(bytes, took), FormatBytes(huge_bytes));
+  if (const auto stats = storage_->stats(); stats.has_value()) {
+    spdlog::info(
+        "{} partitions ({}) are cold: their rows are read from {} through a "
+        "cache of {}",
+        stats->tiered.cold_partitions, FormatBytes(stats->tiered.cold_bytes),
+        options_.tiers.store, FormatBytes(stats->cache.bytes));
+  }
   service_->SetReady(true);
   rpc_->SetServing(true);
 }
@@ -216,6 +233,9 @@ void TableServerImpl::UpdateGauges() {
   }
   gauges.memory_bytes->Set(
       static_cast<double>(storage_->store().memory_bytes()));
+  if (const auto stats = storage_->stats(); stats.has_value()) {
+    storage_metrics_->Update(*stats);
+  }
   const std::shared_ptr<const ClusterView> view = rebalancer_.view();
   if (view == nullptr) return;
   for (size_t i = 0; i < gauges.partitions_owned.size(); ++i) {
@@ -279,8 +299,9 @@ void TableServerImpl::RefuseUntilIdle(absl::Time deadline) {
 
 absl::StatusOr<std::unique_ptr<TableServer>> TableServer::Create(
     Options options) {
-  ENGRAM_ASSIGN_OR_RETURN(TableSource source, OpenTableSource(options.table));
-  if (options.load_threads == 0) options.load_threads = LoadThreads(source);
+  ENGRAM_ASSIGN_OR_RETURN(TableSource source,
+                          OpenServedTable(options.table, options.tiers));
+  if (options.load_threads == 0) options.load_threads = LoadThreads();
   ENGRAM_ASSIGN_OR_RETURN(std::shared_ptr<MemberSource> members,
                           OpenMembers(options));
   auto server = std::make_unique<TableServerImpl>(

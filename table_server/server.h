@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "core/base/ids.h"
 #include "table_server/loading/table_source.h"
+#include "table_server/loading/tier_options.h"
 #include "table_server/rebalance/hand_over.h"
 #include "table_server/rebalance/pacer.h"
 #include "table_server/service/service_limits.h"
@@ -29,6 +30,7 @@ class TableServer {
  public:
   struct Options {
     TableSourceOptions table;
+    TierOptions tiers;
 
     std::string listen;        // host:port or unix:PATH
     std::string admin_listen;  // host:port; empty: no admin port
@@ -70,10 +72,10 @@ class TableServer {
 
   // Checks everything that can be checked without reading rows, then listens
   // and starts to load. INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION: an
-  // option, the checkpoint or the manifest. RESOURCE_EXHAUSTED: too little
-  // memory for the share of a static member, with the sums; members that
-  // change leave the server unready instead. UNAVAILABLE: an address cannot be
-  // bound.
+  // option, the checkpoint or the manifest, a local store that another server
+  // uses. RESOURCE_EXHAUSTED: too little memory, or room on disk, for the share
+  // of a static member, with the sums; members that change leave the server
+  // unready instead. UNAVAILABLE: an address cannot be bound.
   static absl::StatusOr<std::unique_ptr<TableServer>> Create(Options options);
   virtual ~TableServer() = default;  // stops at once
 

@@ -24,6 +24,38 @@ void PrintLine(const std::string& line) {
   std::fflush(stdout);
 }
 
+void AddTierFlags(CLI::App& app, ServerFlags& flags) {
+  app.add_option(
+      "--store", flags.server.tiers.store,
+      "flat:DIR or rocksdb:DIR: a copy of the partitions on a local disk, from "
+      "which the next start loads, and from which rows are read as "
+      "they are asked for where memory is too small for all");
+  app.add_option("--store-gb", flags.store_gb,
+                 "What DIR may take, in GB; 0: no limit. It must hold all that "
+                 "the server owns, and other table versions, which count as "
+                 "they were at the start: what another server puts there "
+                 "later is not limited by it. "
+                 "With a partition more, what moves between servers finds room "
+                 "at once")
+      ->check(WholeNumber(0, 1 << 20))
+      ->capture_default_str();
+  app.add_flag("--store-remove-other-versions",
+               flags.server.tiers.remove_other_versions,
+               "Remove partitions of other table versions from DIR at the "
+               "start, but for those that another server uses; otherwise they "
+               "are left there");
+  app.add_option("--host-mb", flags.host_mb,
+                 "With --store: rows kept whole in memory, in MB; 0: none, all "
+                 "are read from it. Without this flag all that memory is free "
+                 "for")
+      ->check(WholeNumber(0, 1 << 30));
+  app.add_option("--cache-mb", flags.cache_mb,
+                 "With --store: memory for the rows that are asked for most of "
+                 "those that are not kept whole, in MB; 0: none")
+      ->check(WholeNumber(0, 1 << 30))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void AddServerFlags(CLI::App& app, ServerFlags& flags) {
@@ -38,7 +70,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   app.add_option(
          "--source", server.table.source,
          "checkpoint (then peers), synthetic:SEED (rows are computed) or "
-         "peers (needs --manifest)")
+         "peers (needs --manifest, or a --store that has one)")
       ->capture_default_str();
   app.add_option("--config", server.table.config_path,
                  "config.json of a synthetic table");
@@ -47,6 +79,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   app.add_option("--manifest", server.table.manifest_path,
                  "engram_manifest.json of --source peers, or of a checkpoint "
                  "by URL where none lies beside it");
+  AddTierFlags(app, flags);
   app.add_option("--listen", server.listen,
                  "HOST:PORT (port 0 takes a free one) or unix:PATH")
       ->required();
@@ -81,7 +114,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->check(WholeNumber(0, UINT32_MAX));
   app.add_option("--load-threads", server.load_threads,
                  "While it loads what no other server holds; 0: one for each "
-                 "core, at least 8 for a checkpoint by URL")
+                 "core, at least 8")
       ->check(WholeNumber(0, 1024))
       ->capture_default_str();
   app.add_option("--move-threads", server.move_threads,
@@ -143,6 +176,11 @@ int RunServer(ServerFlags flags, ShutdownSignal& signal) {
       absl::Seconds(flags.announce_linger_seconds);
   options.hand_over.answer_linger = absl::Seconds(flags.answer_linger_seconds);
   options.move_pace.bytes_per_second = flags.move_mb_per_second * 1'000'000;
+  options.tiers.max_store_bytes = flags.store_gb * 1'000'000'000;
+  options.tiers.cache_bytes = flags.cache_mb * 1'000'000;
+  if (flags.host_mb.has_value()) {
+    options.tiers.max_host_bytes = *flags.host_mb * 1'000'000;
+  }
   options.progress_out = stderr;
   options.table.while_opening = [&signal] {
     return signal.WaitUntil(absl::InfinitePast())

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/rpc/shutdown_signal.h"
@@ -23,6 +24,9 @@ struct ServerFlags {
   double announce_linger_seconds = 5;
   double answer_linger_seconds = 10;
   uint64_t move_mb_per_second = 0;
+  uint64_t store_gb = 0;
+  std::optional<uint64_t> host_mb;
+  uint64_t cache_mb = 256;
 };
 
 // `flags` must outlive the parsing.

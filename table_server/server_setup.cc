@@ -16,7 +16,6 @@
 namespace engram {
 namespace {
 
-constexpr size_t kLeastHttpLoads = 8;
 constexpr absl::Duration kFirstLook = absl::Seconds(5);  // for the members
 
 // A list that nobody changes: what is wrong with it can be told at once.
@@ -77,11 +76,6 @@ std::vector<QueueLoop::Options> QueuesOf(const TableServer::Options& options) {
     if (node_count > 1) queues[i].cpus = topology.nodes[i % node_count].cpus;
   }
   return queues;
-}
-
-size_t LoadThreads(const TableSource& source) {
-  const size_t least = source.http == nullptr ? 1 : kLeastHttpLoads;
-  return std::max<size_t>(least, std::thread::hardware_concurrency());
 }
 
 Rebalancer::Options RebalanceOptions(const TableServer::Options& options,

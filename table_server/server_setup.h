@@ -12,7 +12,6 @@
 #include "core/model/manifest.h"
 #include "core/rpc/queue_loop.h"
 #include "table_server/loading/partition_store.h"
-#include "table_server/loading/table_source.h"
 #include "table_server/rebalance/rebalancer.h"
 #include "table_server/server.h"
 
@@ -39,10 +38,6 @@ absl::Status CheckShareFits(const TableServer::Options& options,
 // One thread a queue: then a connection is mostly served by one thread, which
 // waits for no other that holds the connection. Each stays on one NUMA node.
 std::vector<QueueLoop::Options> QueuesOf(const TableServer::Options& options);
-
-// Of which each loads a partition: one for each core, at least 8 where they
-// wait for a network.
-size_t LoadThreads(const TableSource& source);
 
 Rebalancer::Options RebalanceOptions(const TableServer::Options& options,
                                      const MemberSource& members,

@@ -11,8 +11,8 @@
 namespace engram {
 namespace {
 
-// Events in a row while tasks wait.
-constexpr int kMaxEventsBeforeTask = 64;
+// Events and urgent tasks in a row while other tasks wait.
+constexpr int kMaxBeforeTask = 64;
 
 // Calls end soon once they are cancelled; what takes longer is told.
 constexpr absl::Duration kHoldsAreSlow = absl::Seconds(10);
@@ -48,8 +48,19 @@ bool QueueLoop::OnLoopThread() const { return loop_of_this_thread == this; }
 
 bool QueueLoop::Defer(absl::AnyInvocable<void()> task) {
   MutexLock lock(&mutex_);
+  return Add(deferred_, std::move(task));
+}
+
+bool QueueLoop::DeferUrgent(absl::AnyInvocable<void()> task) {
+  MutexLock lock(&mutex_);
+  if (!Add(urgent_, std::move(task))) return false;
+  urgent_count_.fetch_add(1);
+  return true;
+}
+
+bool QueueLoop::Add(Tasks& tasks, absl::AnyInvocable<void()> task) {
   if (stopping_) return false;
-  deferred_.push_back(std::move(task));
+  tasks.push_back(std::move(task));
   const size_t waiting = deferred_count_.fetch_add(1) + 1;
   // A thread of the loop comes to its own task by itself.
   if (!OnLoopThread() || waiting > 1) Wake();
@@ -67,7 +78,7 @@ void QueueLoop::Wake() {
 void QueueLoop::OnWoken(bool) {
   MutexLock lock(&mutex_);
   waking_ = false;
-  if (deferred_.size() > 1 && !stopping_) Wake();
+  if (deferred_.size() + urgent_.size() > 1 && !stopping_) Wake();
 }
 
 void QueueLoop::Stop() {
@@ -95,16 +106,21 @@ void QueueLoop::RemoveHold() {
   if (--holds_ == 0) released_.NotifyAll();
 }
 
-void QueueLoop::RunOneDeferred() {
+bool QueueLoop::RunOneDeferred(bool urgent_first) {
   absl::AnyInvocable<void()> task;
+  bool urgent = false;
   {
     MutexLock lock(&mutex_);
-    if (deferred_.empty()) return;
-    task = std::move(deferred_.front());
-    deferred_.pop_front();
+    urgent = !urgent_.empty() && (urgent_first || deferred_.empty());
+    Tasks& tasks = urgent ? urgent_ : deferred_;
+    if (tasks.empty()) return true;
+    task = std::move(tasks.front());
+    tasks.pop_front();
+    if (urgent) urgent_count_.fetch_sub(1);
     deferred_count_.fetch_sub(1);
   }
   task();
+  return !urgent;
 }
 
 bool QueueLoop::Spin(QueueEvent** event, bool* ok) {
@@ -149,18 +165,18 @@ bool QueueLoop::NextEvent(QueueEvent** event, bool* ok) {
 void QueueLoop::Run() {
   loop_of_this_thread = this;
   StayOn(options_.cpus);
-  int events_in_a_row = 0;
+  int since_task = 0;
   QueueEvent* event = nullptr;
   bool ok = false;
   while (NextEvent(&event, &ok)) {
     if (event != nullptr) {
       event->OnQueueEvent(ok);
-      if (++events_in_a_row < kMaxEventsBeforeTask) continue;
+      if (++since_task < kMaxBeforeTask && urgent_count_.load() == 0) continue;
     }
-    events_in_a_row = 0;
-    RunOneDeferred();
+    since_task =
+        RunOneDeferred(since_task < kMaxBeforeTask) ? 0 : since_task + 1;
   }
-  while (deferred_count_.load() > 0) RunOneDeferred();
+  while (deferred_count_.load() > 0) RunOneDeferred(/*urgent_first=*/true);
 }
 
 }  // namespace engram

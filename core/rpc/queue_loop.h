@@ -49,7 +49,8 @@ class MemberEvent final : public QueueEvent {
 //
 // Deferred tasks run when no event waits, so that what is quick and urgent
 // (events) goes before what is long (tasks); one task goes in between after
-// many events in a row.
+// many events in a row. Tasks that are quick too, as what follows an event
+// elsewhere, are urgent: they and events take turns.
 //
 // Thread safety: all methods may be called concurrently; Stop not on a thread
 // of the loop.
@@ -86,6 +87,8 @@ class QueueLoop {
   // Runs `task` once on a thread of the loop. Bounding tasks is up to the
   // caller. False after Stop began: the task is dropped.
   bool Defer(absl::AnyInvocable<void()> task);
+  // The same before all tasks that are not urgent. REQUIRES: it is quick.
+  bool DeferUrgent(absl::AnyInvocable<void()> task);
 
   // Whether the calling thread is one of the loop.
   bool OnLoopThread() const;
@@ -104,7 +107,11 @@ class QueueLoop {
   // False: the queue has ended.
   bool NextEvent(QueueEvent** event, bool* ok);
   bool Spin(QueueEvent** event, bool* ok);
-  void RunOneDeferred();
+  using Tasks = std::deque<absl::AnyInvocable<void()>>;
+  bool Add(Tasks& tasks, absl::AnyInvocable<void()> task)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of both kinds, if there is one; false: it was urgent.
+  bool RunOneDeferred(bool urgent_first);
   // Makes a sleeping thread look at the deferred tasks.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnWoken(bool ok);
@@ -112,12 +119,14 @@ class QueueLoop {
   const std::unique_ptr<grpc::CompletionQueue> queue_;
   const Options options_;
   MemberEvent<QueueLoop, &QueueLoop::OnWoken> woken_{this};
-  std::atomic<size_t> deferred_count_{0};
+  std::atomic<size_t> deferred_count_{0};  // of both kinds
+  std::atomic<size_t> urgent_count_{0};
   std::atomic<size_t> sleeping_{0};
   std::atomic<bool> spinning_{false};
 
   Mutex mutex_;
-  std::deque<absl::AnyInvocable<void()>> deferred_ ABSL_GUARDED_BY(mutex_);
+  Tasks deferred_ ABSL_GUARDED_BY(mutex_);
+  Tasks urgent_ ABSL_GUARDED_BY(mutex_);
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
   bool waking_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

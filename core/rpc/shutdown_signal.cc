@@ -53,7 +53,15 @@ bool ShutdownSignal::WaitUntil(absl::Time deadline) const {
   }
 }
 
+int ShutdownSignal::number() const {
+  if (const int number = number_.load(); number != 0) return number;
+  sigset_t pending;
+  ENGRAM_CHECK(sigpending(&pending) == 0);
+  return sigismember(&pending, SIGTERM) == 1 ? SIGTERM : SIGINT;
+}
+
 void ShutdownSignal::EndAtTheNext() {
+  number_.store(number());
   came_.store(true);
   // What has come is pending until it is read, and would end the process.
   signalfd_siginfo info;

@@ -20,6 +20,9 @@ class ShutdownSignal {
   // Returns true once a signal has come, false at `deadline`.
   bool WaitUntil(absl::Time deadline) const;
 
+  // SIGTERM or SIGINT; the former if both have come. REQUIRES: one has.
+  int number() const;
+
   // From now on the next signal ends the process at once, as signals do.
   // REQUIRES: one has come; called on a thread that goes on for a while.
   void EndAtTheNext();
@@ -27,6 +30,7 @@ class ShutdownSignal {
  private:
   int fd_;
   std::atomic<bool> came_{false};
+  std::atomic<int> number_{0};  // once it is not pending any more
 };
 
 }  // namespace engram

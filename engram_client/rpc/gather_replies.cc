@@ -111,7 +111,8 @@ void GatherOperation::OnFailed(const GatherCallPtr& call,
   if (too_late || MayTryAgain(status) == TryAgain::kNever) {
     return DecideEnd(described, todo);
   }
-  last_failure_ = described;
+  // Where rows are not says less than why they could not be had.
+  if (last_failure_.ok() || NeedsToken(status)) last_failure_ = described;
   for (const GatherCallPtr& orphan : outcome.orphans) {
     for (GatherSegment& segment : orphan->planned.segments) {
       NotePassedOver(segment, failure);

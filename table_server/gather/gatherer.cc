@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
+#include "table_server/gather/fetch_error.h"
+#include "table_server/gather/fetch_join.h"
 #include "table_server/gather/request_errors.h"
 
 namespace engram {
@@ -121,8 +124,8 @@ absl::Status Gatherer::NotHere(
 }
 
 absl::Status Gatherer::Copy(const CheckedGather& gather, uint64_t first_row,
-                            absl::Span<std::byte> out,
-                            const CallGuard& guard) const {
+                            absl::Span<std::byte> out, const CallGuard& guard,
+                            std::vector<RowFetch>& missed) const {
   uint64_t skip = first_row;
   ENGRAM_RETURN_IF_ERROR(guard.Check());
   for (const CheckedGather::Layer& layer : gather.layers) {
@@ -130,22 +133,59 @@ absl::Status Gatherer::Copy(const CheckedGather& gather, uint64_t first_row,
       skip -= layer.row_ids.size();
       continue;
     }
-    absl::Span<const RowId> rows = layer.row_ids.subspan(skip);
+    const absl::Span<const RowId> rest = layer.row_ids.subspan(skip);
     skip = 0;
-    rows = rows.subspan(0, std::min(rows.size(), out.size() / row_bytes_));
-    while (!rows.empty()) {
-      const size_t count = std::min<size_t>(rows.size(), kRowsPerCheck);
-      ENGRAM_RETURN_IF_ERROR(
-          tier_.CopyRows(layer.layer_index, rows.subspan(0, count),
-                         out.subspan(0, count * row_bytes_)));
-      rows.remove_prefix(count);
-      out.remove_prefix(count * row_bytes_);
-      ENGRAM_RETURN_IF_ERROR(guard.Check());
+    const size_t count = std::min(rest.size(), out.size() / row_bytes_);
+    RowFetch fetch{.layer_index = layer.layer_index,
+                   .row_ids = rest.subspan(0, count),
+                   .out = out.subspan(0, count * row_bytes_)};
+    if (options_.heat != nullptr) {
+      options_.heat->Record(layer.layer_index, fetch.row_ids);
     }
+    ENGRAM_RETURN_IF_ERROR(CopyLayer(fetch, guard));
+    if (!fetch.wanted.empty()) missed.push_back(std::move(fetch));
+    out.remove_prefix(count * row_bytes_);
     if (out.empty()) break;
   }
   ENGRAM_CHECK(out.empty());
   return absl::OkStatus();
+}
+
+// What is missed becomes wanted.
+absl::Status Gatherer::CopyLayer(RowFetch& fetch,
+                                 const CallGuard& guard) const {
+  const size_t row_count = fetch.row_ids.size();
+  for (size_t first = 0; first < row_count; first += kRowsPerCheck) {
+    const size_t count = std::min<size_t>(row_count - first, kRowsPerCheck);
+    const size_t missed_before = fetch.wanted.size();
+    ENGRAM_RETURN_IF_ERROR(tier_.CopyRows(
+        fetch.layer_index, fetch.row_ids.subspan(first, count),
+        fetch.out.subspan(first * row_bytes_, count * row_bytes_),
+        fetch.wanted));
+    for (size_t i = missed_before; first > 0 && i < fetch.wanted.size(); ++i) {
+      fetch.wanted[i] += static_cast<uint32_t>(first);
+    }
+    ENGRAM_RETURN_IF_ERROR(guard.Check());
+  }
+  return absl::OkStatus();
+}
+
+void Gatherer::Fetch(std::vector<RowFetch> missed, absl::Time deadline,
+                     RowTier::OnRows done) const {
+  ENGRAM_CHECK(!missed.empty());
+  const auto join = std::make_shared<FetchJoin>(missed.size(), std::move(done));
+  for (RowFetch& fetch : missed) {
+    fetch.deadline = deadline;
+    FetchedRows rows = NameRows(fetch, manifest_);
+    tier_.Fetch(std::move(fetch),
+                [this, join, rows = std::move(rows)](absl::Status status) {
+                  if (!status.ok()) {
+                    status = FetchError(status, rows, options_.server_name,
+                                        options_.retry_after);
+                  }
+                  join->Ended(std::move(status));
+                });
+  }
 }
 
 }  // namespace engram

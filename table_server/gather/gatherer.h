@@ -9,11 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/base/ids.h"
 #include "core/base/lease_epochs.h"
 #include "core/model/manifest.h"
 #include "table_server/gather/call_guard.h"
+#include "table_server/heat/heat_recorder.h"
 #include "table_server/partitions/partition_set.h"
 #include "table_server/tier/row_tier.h"
 
@@ -51,6 +53,9 @@ class Gatherer {
   struct Options {
     std::string server_name;  // for PARTITION_NOT_HERE
     uint64_t max_rows = 65536;
+    absl::Duration retry_after;  // of OVERLOADED
+    // Is told what is copied; must outlive the gatherer. Null: nobody is.
+    HeatRecorder* heat = nullptr;
   };
 
   // All must outlive the gatherer.
@@ -64,12 +69,21 @@ class Gatherer {
       absl::string_view version, absl::Span<const LayerRowIds> layers) const;
 
   // Copies rows [first_row, first_row + out.size() / row_bytes) of the gather,
-  // counted over its layers, whether their partitions are still held or not.
+  // counted over its layers, whether their partitions are still held or not:
+  // all that are at hand. Appends the others to `missed`, by layers, without a
+  // deadline.
   // CANCELLED or DEADLINE_EXCEEDED as `guard` says, errors of the tier; then
   // `out` is unspecified.
   // REQUIRES: the rows are in the gather.
   absl::Status Copy(const CheckedGather& gather, uint64_t first_row,
-                    absl::Span<std::byte> out, const CallGuard& guard) const;
+                    absl::Span<std::byte> out, const CallGuard& guard,
+                    std::vector<RowFetch>& missed) const;
+
+  // Gets what a Copy missed. Does not wait: `done` as RowTier has it, with the
+  // errors of FetchError. The gather, its row ids and `out` stay until then.
+  // REQUIRES: not empty.
+  void Fetch(std::vector<RowFetch> missed, absl::Time deadline,
+             RowTier::OnRows done) const;
 
   size_t row_bytes() const { return row_bytes_; }
   uint64_t max_rows() const { return options_.max_rows; }
@@ -80,6 +94,7 @@ class Gatherer {
     return static_cast<uint32_t>(uint64_t{row} >> partition_shift_);
   }
   absl::Status CheckRows(absl::Span<const CheckedGather::Layer> layers) const;
+  absl::Status CopyLayer(RowFetch& fetch, const CallGuard& guard) const;
   absl::Status NotHere(absl::Span<const CheckedGather::Layer> layers) const;
 
   const Manifest& manifest_;

@@ -8,17 +8,18 @@
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
+#include "table_server/gather/fetch_error.h"
 #include "table_server/gather/request_errors.h"
 
 namespace engram {
 
 PartitionReader::PartitionReader(const Manifest& manifest,
                                  const PartitionSet& partitions,
-                                 const RowTier& tier, std::string server_name)
+                                 const RowTier& tier, Options options)
     : manifest_(manifest),
       partitions_(partitions),
       tier_(tier),
-      server_name_(std::move(server_name)),
+      options_(std::move(options)),
       row_bytes_(manifest.row_format().row_bytes()) {
   ENGRAM_CHECK(tier.row_bytes() == row_bytes_);
 }
@@ -51,17 +52,42 @@ absl::StatusOr<RowRange> PartitionReader::Check(absl::string_view version,
   return RowRange{*index, ref, first + offset_bytes / row_bytes_, first + rows};
 }
 
-absl::Status PartitionReader::Copy(RowRange& range,
-                                   absl::Span<std::byte> out) const {
+absl::StatusOr<MissedRange> PartitionReader::Copy(
+    RowRange& range, absl::Span<std::byte> out) const {
   const uint64_t count = out.size() / row_bytes_;
   ENGRAM_CHECK(out.size() % row_bytes_ == 0 && count <= range.size());
-  std::vector<RowId> row_ids(count);
-  std::iota(row_ids.begin(), row_ids.end(), static_cast<RowId>(range.next_row));
-  const LeaseEpochs::Lease lease = partitions_.TakeLease();
+  MissedRange missed;
+  missed.row_ids.resize(count);
+  std::iota(missed.row_ids.begin(), missed.row_ids.end(),
+            static_cast<RowId>(range.next_row));
+  missed.fetch = {.layer_index = range.layer_index,
+                  .row_ids = missed.row_ids,
+                  .out = out,
+                  .is_scan = true};
+  missed.lease = partitions_.TakeLease();
   ENGRAM_RETURN_IF_ERROR(CheckHere(range.layer_index, range.ref));
-  ENGRAM_RETURN_IF_ERROR(tier_.CopyRows(range.layer_index, row_ids, out));
+  ENGRAM_RETURN_IF_ERROR(tier_.ScanRows(range.layer_index, missed.row_ids, out,
+                                        missed.fetch.wanted));
   range.next_row += count;
-  return absl::OkStatus();
+  return missed;
+}
+
+void PartitionReader::Fetch(MissedRange missed, absl::Time deadline,
+                            RowTier::OnRows done) const {
+  ENGRAM_CHECK(!missed.empty());
+  FetchedRows rows = NameRows(missed.fetch, manifest_);
+  RowFetch fetch = std::move(missed.fetch);
+  fetch.deadline = deadline;
+  tier_.Fetch(std::move(fetch),
+              [this, kept = std::move(missed), rows = std::move(rows),
+               done = std::move(done)](absl::Status status) mutable {
+                if (!status.ok()) {
+                  status = FetchError(status, rows, options_.server_name,
+                                      options_.retry_after);
+                }
+                kept.lease.End();
+                done(std::move(status));
+              });
 }
 
 absl::Status PartitionReader::CheckHere(size_t layer_index,
@@ -70,7 +96,7 @@ absl::Status PartitionReader::CheckHere(size_t layer_index,
     return absl::OkStatus();
   }
   return PartitionNotHereError(
-      server_name_, {ref},
+      options_.server_name, {ref},
       {{ref.layer, manifest_.partition_count(layer_index)}});
 }
 

@@ -121,15 +121,28 @@ absl::StatusOr<AvailableMemory> ReadAvailableMemory(const std::string& root) {
   return available;
 }
 
+uint64_t MemoryForRows(uint64_t bytes_in_flight,
+                       absl::Span<const OtherMemory> others,
+                       const AvailableMemory& available) {
+  uint64_t taken = bytes_in_flight + kReserveBytes;
+  for (const OtherMemory& other : others) taken += other.bytes;
+  return available.bytes - std::min(available.bytes, taken);
+}
+
 absl::Status CheckMemory(absl::Span<const LayerMemory> layers,
                          uint64_t bytes_in_flight,
-                         const AvailableMemory& available) {
+                         const AvailableMemory& available,
+                         absl::Span<const OtherMemory> others) {
   uint64_t needed = bytes_in_flight + kReserveBytes;
   std::string sum;
   for (const LayerMemory& layer : layers) {
     needed += layer.bytes;
     absl::StrAppend(&sum, FormatBytes(layer.bytes), " for ", layer.partitions,
                     " partitions of layer ", ToInt(layer.layer), " + ");
+  }
+  for (const OtherMemory& other : others) {
+    needed += other.bytes;
+    absl::StrAppend(&sum, FormatBytes(other.bytes), " for ", other.what, " + ");
   }
   if (needed <= available.bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

@@ -30,11 +30,25 @@ struct LayerMemory {
   uint64_t partitions = 0;
 };
 
+// What a server keeps beside rows, calls and the program: "the row cache".
+struct OtherMemory {
+  std::string what;
+  uint64_t bytes = 0;
+};
+
+// What rows may take of `available`: all but what calls may hold, `others` and
+// a reserve for everything else.
+uint64_t MemoryForRows(uint64_t bytes_in_flight,
+                       absl::Span<const OtherMemory> others,
+                       const AvailableMemory& available);
+
 // RESOURCE_EXHAUSTED with the sums, layer by layer, when `layers`, what calls
-// may hold and a reserve for everything else do not fit into `available`.
+// may hold, `others` and a reserve for everything else do not fit into
+// `available`.
 absl::Status CheckMemory(absl::Span<const LayerMemory> layers,
                          uint64_t bytes_in_flight,
-                         const AvailableMemory& available);
+                         const AvailableMemory& available,
+                         absl::Span<const OtherMemory> others = {});
 
 }  // namespace engram
 

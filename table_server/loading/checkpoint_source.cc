@@ -1,38 +1,82 @@
 #include "table_server/loading/checkpoint_source.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "core/base/page_buffer.h"
 #include "core/base/status_macros.h"
+#include "table_server/loading/column_scatter.h"
 
 namespace engram {
 namespace {
 
-// Rows are packed in pieces that stay in a core's cache until they are summed.
-constexpr size_t kPieceBytes = size_t{1} << 20;
+// A huge page: of what is read at once, and it stays in a core's cache until
+// it is packed and summed.
+constexpr size_t kBufferBytes = size_t{2} << 20;
 
 }  // namespace
 
 CheckpointSource::CheckpointSource(const Checkpoint& checkpoint,
                                    const Manifest& manifest)
-    : checkpoint_(checkpoint), manifest_(manifest) {}
+    : checkpoint_(checkpoint), manifest_(manifest) {
+  for (const LayerTensors& layer : checkpoint.layers()) {
+    Columns columns;
+    if (!DirectColumn::IsCached(layer.embed_weight)) {
+      columns.scales =
+          DirectColumn::Open(layer.embed_scale, StoreFiles::Disk());
+      columns.codes =
+          columns.scales == nullptr
+              ? nullptr
+              : DirectColumn::Open(layer.embed_weight, StoreFiles::Disk());
+    }
+    columns_.push_back(std::move(columns));
+  }
+}
 
 absl::Status CheckpointSource::Read(
     const PartitionRef& ref, absl::Span<std::byte> out,
     absl::FunctionRef<absl::Status(size_t bytes)> on_bytes) {
   ENGRAM_ASSIGN_OR_RETURN(const size_t layer_index,
                           manifest_.IndexOf(ref.layer));
-  const size_t row_bytes = manifest_.row_format().row_bytes();
-  const size_t rows_per_piece = std::max<size_t>(1, kPieceBytes / row_bytes);
+  const RowFormat& format = manifest_.row_format();
+  const Columns& columns = columns_[layer_index];
+  const size_t rows_per_piece = std::max<size_t>(
+      1, (kBufferBytes - 2 * DirectColumn::kSlackBytes) / format.row_bytes());
+  ENGRAM_ASSIGN_OR_RETURN(
+      PageBuffer buffer,
+      PageBuffer::Allocate(rows_per_piece * format.row_bytes() +
+                           2 * DirectColumn::kSlackBytes));
   uint64_t row = ToInt(ref.partition) * manifest_.partition_rows();
   while (!out.empty()) {
     const absl::Span<std::byte> piece =
-        out.subspan(0, rows_per_piece * row_bytes);
-    ENGRAM_RETURN_IF_ERROR(checkpoint_.PackRows(layer_index, row, piece));
+        out.subspan(0, rows_per_piece * format.row_bytes());
+    const size_t rows = piece.size() / format.row_bytes();
+    ENGRAM_RETURN_IF_ERROR(
+        columns.codes != nullptr
+            ? PackDirectly(columns, row, buffer.bytes(), piece)
+            : checkpoint_.PackRows(layer_index, row, piece));
     ENGRAM_RETURN_IF_ERROR(on_bytes(piece.size()));
-    row += rows_per_piece;
+    row += rows;
     out.remove_prefix(piece.size());
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckpointSource::PackDirectly(const Columns& columns,
+                                            uint64_t row,
+                                            absl::Span<std::byte> buffer,
+                                            absl::Span<std::byte> out) const {
+  const RowFormat& format = manifest_.row_format();
+  const size_t rows = out.size() / format.row_bytes();
+  const auto pack = [&](const DirectColumn& column, size_t offset,
+                        size_t width) -> absl::Status {
+    ENGRAM_ASSIGN_OR_RETURN(const absl::Span<const std::byte> bytes,
+                            column.Read(row * width, rows * width, buffer));
+    ColumnScatter(out, format.row_bytes(), offset, width).Put(0, bytes);
+    return absl::OkStatus();
+  };
+  ENGRAM_RETURN_IF_ERROR(pack(*columns.codes, 0, format.code_bytes()));
+  return pack(*columns.scales, format.code_bytes(), format.scale_bytes());
 }
 
 }  // namespace engram

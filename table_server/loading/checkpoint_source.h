@@ -1,16 +1,22 @@
 #ifndef ENGRAM_TABLE_SERVER_LOADING_CHECKPOINT_SOURCE_H_
 #define ENGRAM_TABLE_SERVER_LOADING_CHECKPOINT_SOURCE_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "core/model/checkpoint.h"
 #include "core/model/manifest.h"
+#include "table_server/loading/direct_column.h"
 #include "table_server/loading/partition_source.h"
 
 namespace engram {
 
-// Packs a partition's rows out of the files of a checkpoint. DATA_LOSS when a
-// file was cut while it was read.
+// Packs a partition's rows out of the files of a checkpoint, past the page
+// cache unless most of them are there. DATA_LOSS when a file was cut while it
+// was read.
 class CheckpointSource final : public PartitionSource {
  public:
   // Both must outlive the source. REQUIRES: the manifest is the checkpoint's.
@@ -22,8 +28,19 @@ class CheckpointSource final : public PartitionSource {
       absl::FunctionRef<absl::Status(size_t bytes)> on_bytes) override;
 
  private:
+  struct Columns {
+    std::unique_ptr<DirectColumn> codes;
+    std::unique_ptr<DirectColumn> scales;
+  };
+
+  // Rows from `row` on. REQUIRES: `buffer` as for both columns.
+  absl::Status PackDirectly(const Columns& columns, uint64_t row,
+                            absl::Span<std::byte> buffer,
+                            absl::Span<std::byte> out) const;
+
   const Checkpoint& checkpoint_;
   const Manifest& manifest_;
+  std::vector<Columns> columns_;  // by layers; null: only mapped
 };
 
 }  // namespace engram

@@ -7,19 +7,17 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "core/base/mutex.h"
 #include "core/model/checkpoint.h"
 #include "core/model/manifest.h"
 #include "table_server/loading/available_memory.h"
 #include "table_server/loading/partition_source.h"
 #include "table_server/loading/partition_store.h"
+#include "table_server/loading/verified_sources.h"
 #include "table_server/tier/host_tier.h"
 
 namespace engram {
 
-// Partitions in host memory: read from the first source that has them, compared
-// with the manifest. A source that cannot give a partition, or gives other
-// bytes, is followed by the next.
+// Partitions in host memory, as VerifiedSources gives them.
 class HostStore final : public PartitionStore {
  public:
   struct Options {
@@ -41,23 +39,16 @@ class HostStore final : public PartitionStore {
   uint64_t memory_bytes() const override { return tier_.memory_bytes(); }
 
   // Found in what was loaded since the start, by the manifest's layers.
-  std::vector<RowDefects> defects() const;
+  std::vector<RowDefects> defects() const { return sources_.defects(); }
 
  private:
-  // Fills and verifies `packed`.
-  absl::Status Fill(const PartitionRef& ref, size_t layer_index,
-                    absl::Span<std::byte> packed,
-                    absl::FunctionRef<absl::Status(size_t bytes)> on_bytes);
-  absl::Status Verify(const PartitionRef& ref, size_t layer_index,
-                      absl::Span<const std::byte> packed) const;
   // What rows may still take, besides those that are there.
   absl::StatusOr<AvailableMemory> Available() const;
 
   const Manifest& manifest_;
   HostTier& tier_;
   const Options options_;
-  mutable Mutex mutex_;
-  std::vector<RowDefects> defects_ ABSL_GUARDED_BY(mutex_);
+  VerifiedSources sources_;
 };
 
 }  // namespace engram

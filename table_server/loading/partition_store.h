@@ -20,7 +20,8 @@ class PartitionStore {
   virtual ~PartitionStore() = default;
 
   // OK: the tier has every row of `ref` and they are the manifest's. Otherwise
-  // nothing of it is left. Blocks; `on_bytes` as PartitionSource::Read has it.
+  // nothing of it is left. Blocks; `on_bytes` as PartitionSource::Read has it:
+  // what need not be read is not told.
   // FAILED_PRECONDITION and DATA_LOSS: the bytes that are there are not those
   // of the manifest; RESOURCE_EXHAUSTED: no memory for it now; NOT_FOUND,
   // UNAVAILABLE: nobody gives it now.
@@ -29,9 +30,13 @@ class PartitionStore {
       absl::FunctionRef<absl::Status(size_t bytes)> on_bytes) = 0;
   // REQUIRES: loaded, and no gather reads it any more.
   virtual void Free(const PartitionRef& ref) = 0;
+  // What is left to do beside loads, some of it. Called now and then by threads
+  // that load. Blocks.
+  virtual void Tend() {}
 
-  // RESOURCE_EXHAUSTED, with the sums, when not all of `wanted` can be in
-  // memory at once even if all else that is loaded were freed.
+  // RESOURCE_EXHAUSTED, with the sums, when not all of `wanted` can be loaded
+  // at once, in memory and on the local disk, as far as the tier uses them,
+  // even if all else that is loaded were freed.
   virtual absl::Status CheckFits(absl::Span<const PartitionRef> wanted) = 0;
 
   // That a partition is read from its source; 0 where none is read.

@@ -28,14 +28,6 @@ absl::StatusOr<EngramConfig> SyntheticConfig(
       "directory with one");
 }
 
-absl::Status CheckIsOfCheckpoint(const Manifest& manifest,
-                                 const std::string& path) {
-  if (manifest.source() == "checkpoint") return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(path, " is of a table with source ", manifest.source(),
-                   ", not of a checkpoint"));
-}
-
 absl::Status CheckHttpAccess(const TableSourceOptions& options) {
   const bool given =
       !options.http.token_file.empty() || !options.http.ca_file.empty();
@@ -78,6 +70,14 @@ absl::StatusOr<TableSource> OpenHttpSource(const TableSourceOptions& options) {
 }
 
 }  // namespace
+
+absl::Status CheckIsOfCheckpoint(const Manifest& manifest,
+                                 const std::string& path) {
+  if (manifest.source() == "checkpoint") return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is of a table with source ", manifest.source(),
+                   ", not of a checkpoint"));
+}
 
 absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir) {
   ENGRAM_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(dir));

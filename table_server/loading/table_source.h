@@ -49,6 +49,11 @@ absl::StatusOr<TableSource> OpenTableSource(const TableSourceOptions& options);
 // writes one; FAILED_PRECONDITION: it was made for another checkpoint.
 absl::StatusOr<TableSource> OpenCheckpointSource(const std::string& dir);
 
+// FAILED_PRECONDITION, naming `path`: its rows have no digests, as it is of a
+// table that was never a checkpoint.
+absl::Status CheckIsOfCheckpoint(const Manifest& manifest,
+                                 const std::string& path);
+
 // Rows that are a function of their id, for any configuration.
 absl::StatusOr<TableSource> MakeSyntheticSource(const EngramConfig& config,
                                                 uint64_t seed);

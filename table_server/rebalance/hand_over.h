@@ -33,6 +33,9 @@ namespace engram {
 //     +--- dropped --- freeing <---- answer_linger over ------------ withdrawn,
 //                    (leases end)                                still answers
 //
+// What is held and turns out to be damaged is dropped at once, as if a crash
+// had taken this copy.
+//
 // A partition that is not owned is given up (withdrawn) only when every owner
 // by the server's view has acknowledged, under the same digest, that it holds
 // it. An owner acknowledges only what it holds, announced, and owns itself. An
@@ -46,8 +49,9 @@ namespace engram {
 // given it up since, that would have been in an epoch which began later still;
 // there is none. So they all hold it, R of them, however the views of the
 // servers differ and change to and fro, and whatever messages are late or lost;
-// only a crash takes a copy. The argument does not need the digest: that keeps
-// servers from freeing memory for the sake of a view which others do not share.
+// only a crash, or damage to it, takes a copy. The argument does not need the
+// digest: that keeps servers from freeing memory for the sake of a view which
+// others do not share.
 //
 // A crash in the linger takes nothing either: after it all owners are asked
 // again, and acknowledge within a short time, before the partition is given up.
@@ -70,6 +74,11 @@ class HandOver {
     // After a failed load, doubled each time up to the longest.
     absl::Duration retry_load = absl::Seconds(1);
     absl::Duration longest_retry_load = absl::Minutes(1);
+    // What is found damaged is loaded anew at once; found so again, after
+    // retry_load, doubled each time up to the longest, until it has not been
+    // for a while.
+    absl::Duration longest_retry_damaged = absl::Minutes(10);
+    absl::Duration damage_forgotten_after = absl::Hours(1);
   };
   // Partitions to ask one peer about, in the epoch in which they are asked.
   struct Ask {
@@ -132,11 +141,17 @@ class HandOver {
   // A partition of Actions::drop, or one that LoadEnded discarded, is gone from
   // memory. If it is owned again by now, it is loaded anew.
   void Dropped(const PartitionRef& ref);
+  // True: say that it is not here, answer no more, free it when unused, then
+  // Dropped, after which it is loaded anew if it is owned: later and later if
+  // this happens to it again and again. False: it is not here any more, and
+  // nothing is to be done.
+  [[nodiscard]] bool GiveUpDamaged(const PartitionRef& ref, absl::Time now);
 
   Counts counts() const;
   // Held and announced.
   std::vector<PartitionRef> HeldPartitions() const;
-  // Owned and not there yet, those whose last load failed left out.
+  // Owned and not there yet, but for those that are tried again later, as their
+  // last load failed or they were damaged again.
   std::vector<PartitionRef> PartitionsToLoad() const;
   // Of those, these are to be loaded before all others.
   void LoadFirst(absl::Span<const PartitionRef> partitions);
@@ -162,6 +177,11 @@ class HandOver {
     uint32_t in_a_row = 0;
     absl::Time retry_at;
   };
+  struct Damage {
+    uint32_t in_a_row = 0;
+    absl::Time last = absl::InfinitePast();
+    absl::Time retry_at = absl::InfinitePast();
+  };
 
   size_t NumberOf(const PartitionRef& ref) const;
   void Set(size_t number, State state, bool owned)
@@ -182,6 +202,9 @@ class HandOver {
     return !slot.owned && (slot.state == kHeld || slot.state == kConfirming);
   }
   void QueueLoad(size_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountDamage(size_t number, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsTriedLater(size_t number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t ToLoad() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return tally_[kAbsent][1] + tally_[kLoading][1] + tally_[kFreeing][1];
   }
@@ -202,6 +225,7 @@ class HandOver {
   // earliest first.
   std::set<std::pair<absl::Time, size_t>> to_load_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<size_t, Failures> failures_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<size_t, Damage> damage_ ABSL_GUARDED_BY(mutex_);
   uint64_t failed_loads_ ABSL_GUARDED_BY(mutex_) = 0;
   // Asked about: the owners, as indices of members, that acknowledged it.
   absl::flat_hash_map<size_t, std::vector<uint32_t>> acknowledged_

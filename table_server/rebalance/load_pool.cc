@@ -81,12 +81,23 @@ void LoadPool::Run(size_t thread_index) {
       if (!status.ok() && stopping()) return;
       on_end_(*ref, status);
     }
+    if (MayLoad(thread_index)) store_.Tend();
   } while (WaitForWork(seen));
 }
 
 absl::Status LoadPool::LoadOne(const PartitionRef& ref) {
   absl::Time began = options_.clock->Now();
-  return store_.Load(ref, [&](size_t bytes) { return Account(bytes, began); });
+  uint64_t read_bytes = 0;
+  absl::Status status = store_.Load(ref, [&](size_t bytes) {
+    read_bytes += bytes;
+    return Account(bytes, began);
+  });
+  const uint64_t wanted_bytes = store_.BytesToLoad(ref);
+  if (status.ok() && read_bytes < wanted_bytes) {
+    spared_bytes_.fetch_add(wanted_bytes - read_bytes,
+                            std::memory_order_relaxed);
+  }
+  return status;
 }
 
 absl::Status LoadPool::Account(size_t bytes, absl::Time& began) {

@@ -18,9 +18,9 @@
 
 namespace engram {
 
-// Threads that load what the hand-over says is to be loaded: as fast as they
-// can, or paced, then others, with what serving leaves of the processors and no
-// faster than the pacer allows.
+// Threads that load what the hand-over says is to be loaded, and tend the store
+// when there is nothing: as fast as they can, or paced, then others, with what
+// serving leaves of the processors and no faster than the pacer allows.
 //
 // Thread safety: all methods may be called concurrently.
 class LoadPool {
@@ -51,6 +51,10 @@ class LoadPool {
   uint64_t loaded_bytes() const {
     return loaded_bytes_.load(std::memory_order_relaxed);
   }
+  // With those that loads which ended well had no need to read.
+  uint64_t done_bytes() const {
+    return loaded_bytes() + spared_bytes_.load(std::memory_order_relaxed);
+  }
 
  private:
   void Run(size_t thread_index);
@@ -73,6 +77,7 @@ class LoadPool {
 
   Pacer pacer_;
   std::atomic<uint64_t> loaded_bytes_{0};
+  std::atomic<uint64_t> spared_bytes_{0};
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -112,6 +112,7 @@ bool Rebalancer::AwaitTick(absl::Time last_tick) {
 void Rebalancer::Tick(absl::Time now) {
   TakeWhatWasTold(now);
   FollowMembers(now);
+  GiveUpDamaged(now);
   PaceLoads(now);
   TakeEndedLoads(now);
   CarryOut(now);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -89,6 +90,11 @@ class Rebalancer {
   // nobody is there to take it, or Stop was called.
   bool HandOverAll(absl::Time deadline);
 
+  // The rows that the server has of a partition are not what was loaded, found
+  // by somebody who has a lease of it: the partition is given up and loaded
+  // anew. Does not block.
+  void OnDamaged(const PartitionRef& ref);
+
   // Null: none yet.
   std::shared_ptr<const ClusterView> view() const { return hand_over_.view(); }
 
@@ -108,6 +114,7 @@ class Rebalancer {
   struct Dropping {
     LeaseEpochs::Mark mark;
     std::vector<PartitionRef> partitions;
+    bool damaged = false;
   };
 
   void Run();
@@ -129,6 +136,7 @@ class Rebalancer {
   void TakeEndedLoads(absl::Time now);
   void TakeLoaded(const PartitionRef& ref);
   void TakeFailedLoad(const EndedLoad& load, absl::Time now);
+  void GiveUpDamaged(absl::Time now);
   void CarryOut(absl::Time now);
   void FreeUnused();
   void SendExchanges(absl::Time now);
@@ -185,6 +193,7 @@ class Rebalancer {
   std::optional<MemberWatcher::Observation> observation_
       ABSL_GUARDED_BY(mutex_);
   std::vector<EndedLoad> ended_loads_ ABSL_GUARDED_BY(mutex_);
+  std::set<PartitionRef> damaged_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<LoadPool> pool_;
   std::unique_ptr<MemberWatcher> watcher_;

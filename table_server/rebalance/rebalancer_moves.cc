@@ -2,6 +2,7 @@
 // held and in memory, on its thread.
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,6 +95,36 @@ void Rebalancer::TakeFailedLoad(const EndedLoad& load, absl::Time now) {
   changed_.NotifyAll();
 }
 
+void Rebalancer::OnDamaged(const PartitionRef& ref) {
+  MutexLock lock(&mutex_);
+  if (!damaged_.insert(ref).second) return;
+  woken_ = true;
+  changed_.NotifyAll();
+}
+
+// Before ended loads are looked at: whoever found the damage had a lease, so
+// that what is told of a partition is older than its next load.
+void Rebalancer::GiveUpDamaged(absl::Time now) {
+  std::set<PartitionRef> damaged;
+  {
+    MutexLock lock(&mutex_);
+    damaged.swap(damaged_);
+  }
+  Dropping dropping{.damaged = true};
+  for (const PartitionRef& ref : damaged) {
+    if (!hand_over_.GiveUpDamaged(ref, now)) continue;
+    const size_t layer_index = *parts_.manifest->IndexOf(ref.layer);
+    parts_.partitions->Withdraw(layer_index, ref.partition);
+    dropping.mark = parts_.partitions->Drop(layer_index, ref.partition);
+    dropping.partitions.push_back(ref);
+    spdlog::error(
+        "layer {} partition {} is damaged here: given up, and loaded anew if "
+        "it is owned",
+        ToInt(ref.layer), ToInt(ref.partition));
+  }
+  if (!dropping.partitions.empty()) dropping_.push_back(std::move(dropping));
+}
+
 void Rebalancer::CarryOut(absl::Time now) {
   HandOver::Actions actions = hand_over_.Advance(now);
   const auto index_of = [&](const PartitionRef& ref) {
@@ -111,7 +142,7 @@ void Rebalancer::CarryOut(absl::Time now) {
   for (const PartitionRef& ref : actions.drop) {
     mark = partitions.Drop(index_of(ref), ref.partition);
   }
-  dropping_.push_back({mark, std::move(actions.drop)});
+  dropping_.push_back({.mark = mark, .partitions = std::move(actions.drop)});
 }
 
 void Rebalancer::FreeUnused() {
@@ -121,8 +152,10 @@ void Rebalancer::FreeUnused() {
       store_->Free(ref);
       hand_over_.Dropped(ref);
     }
-    spdlog::info("gave up {} partitions that others hold",
-                 dropping_.front().partitions.size());
+    if (!dropping_.front().damaged) {
+      spdlog::info("gave up {} partitions that others hold",
+                   dropping_.front().partitions.size());
+    }
     dropping_.pop_front();
     pool_->Wake();
   }
@@ -132,7 +165,7 @@ void Rebalancer::FollowFirstLoad(absl::Time now) {
   const auto view = hand_over_.view();
   if (!first_load_.has_value() || view == nullptr) return;
   if (first_load_->progress) {
-    first_load_->progress(std::min(pool_->loaded_bytes(), first_load_bytes_),
+    first_load_->progress(std::min(pool_->done_bytes(), first_load_bytes_),
                           first_load_bytes_);
   }
   if (!IsMemberOf(*view) || hand_over_.counts().to_load > 0) return;

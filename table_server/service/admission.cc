@@ -71,6 +71,16 @@ void Admission::Took(const Ticket& ticket, absl::Duration time) {
   pace_.Took(holds.asked_bytes, holds.in_flight_bytes, time);
 }
 
+void Admission::Paused(const Ticket& ticket) {
+  MutexLock lock(&mutex_);
+  asked_bytes_ -= ticket.holds_.asked_bytes;
+}
+
+void Admission::Resumed(const Ticket& ticket) {
+  MutexLock lock(&mutex_);
+  asked_bytes_ += ticket.holds_.asked_bytes;
+}
+
 void Admission::AddThread() {
   MutexLock lock(&mutex_);
   pace_.AddThread();

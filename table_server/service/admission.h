@@ -81,6 +81,10 @@ class Admission {
   absl::StatusOr<Ticket> Enter(uint64_t bytes) { return Enter(bytes, bytes); }
   // The gather of this ticket, which it still has, was done after `time`.
   void Took(const Ticket& ticket, absl::Duration time);
+  // A gather that waits for rows from elsewhere works on no thread: from Paused
+  // to Resumed it makes no other look slow. REQUIRES: it has the ticket still.
+  void Paused(const Ticket& ticket);
+  void Resumed(const Ticket& ticket);
   // As GatherPace.
   void AddThread();
 
@@ -100,8 +104,9 @@ class Admission {
   mutable Mutex mutex_;
   Usage usage_ ABSL_GUARDED_BY(mutex_);
   Usage large_usage_ ABSL_GUARDED_BY(mutex_);
-  uint64_t asked_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // by all gathers
-  GatherPace pace_ ABSL_GUARDED_BY(mutex_);           // of the large ones
+  // By all gathers but those that are paused.
+  uint64_t asked_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  GatherPace pace_ ABSL_GUARDED_BY(mutex_);  // of the large ones
 };
 
 }  // namespace engram

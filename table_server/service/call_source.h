@@ -16,9 +16,10 @@ using TableRpc = v1::TableService::WithRawMethod_Gather<
         v1::TableService::WithAsyncMethod_GetTable<
             v1::TableService::WithAsyncMethod_WatchPartitions<
                 v1::TableService::WithAsyncMethod_FetchPartition<
-                    v1::TableService::WithAsyncMethod_Exchange<
-                        v1::TableService::WithAsyncMethod_Leave<
-                            v1::TableService::Service>>>>>>>;
+                    v1::TableService::WithAsyncMethod_RecordHeat<
+                        v1::TableService::WithAsyncMethod_Exchange<
+                            v1::TableService::WithAsyncMethod_Leave<
+                                v1::TableService::Service>>>>>>>>;
 
 // Where calls come from and on whose threads they are served. All outlive the
 // calls, for each call has a copy, and that holds the queue.

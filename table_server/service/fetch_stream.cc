@@ -54,7 +54,8 @@ void FetchStream::Stop() { EndWith(service_.DrainingError()); }
 
 void FetchStream::Expire() {
   const absl::Time moved_at = absl::FromUnixNanos(moved_at_ns_.load());
-  if (service_.clock.Now() - moved_at > service_.limits.fetch_stall) {
+  if (ended_.load()) return;
+  if (service_.clock.Now() - moved_at > service_.limits.stall) {
     context()->TryCancel();
   }
 }
@@ -72,9 +73,38 @@ void FetchStream::CopyPiece() {
       range_.size(),
       std::max<uint64_t>(1, service_.limits.fetch_piece_bytes / row_bytes));
   rows_.resize(rows * row_bytes);
-  const absl::Status status = service_.partition_reader.Copy(
+  absl::StatusOr<MissedRange> missed = service_.partition_reader.Copy(
       range_,
       absl::MakeSpan(reinterpret_cast<std::byte*>(rows_.data()), rows_.size()));
+  if (!missed.ok()) return EndWith(missed.status());
+  if (missed->empty()) return PieceIsThere(absl::OkStatus());
+  uses_of_place_.fetch_add(1);
+  // From here on the end of the call leaves the place to the fetch.
+  if (ended_.load()) return LeavePlace();
+  service_.partition_reader.Fetch(
+      *std::move(missed), absl::FromChrono(context()->deadline()),
+      [self = shared_from_this()](absl::Status status) mutable {
+        OnRows(std::move(self), std::move(status));
+      });
+}
+
+// Goes on on a thread of the loop; on the tier's when the loop comes to its
+// end. The stream may have ended: until then it is there for its memory.
+void FetchStream::OnRows(std::shared_ptr<FetchStream> self,
+                         absl::Status status) {
+  FetchStream* const stream = self.get();
+  stream->fetched_ = std::move(status);
+  stream->self_while_fetching_ = std::move(self);
+  const auto go_on = [stream] {
+    const auto keep = std::move(stream->self_while_fetching_);
+    keep->LeavePlace();
+    keep->PieceIsThere(keep->fetched_);
+  };
+  if (!stream->source_.loop->Defer(go_on)) go_on();
+}
+
+void FetchStream::PieceIsThere(const absl::Status& status) {
+  if (ended_.load()) return;
   if (!status.ok()) return EndWith(status);
   const bool last = range_.size() == 0;
   copied_.store(true);
@@ -101,9 +131,13 @@ void FetchStream::EndWith(const absl::Status& status) {
   End(ToGrpcStatus<grpc::Status>(status), /*tell_first=*/true);
 }
 
+void FetchStream::LeavePlace() {
+  if (uses_of_place_.fetch_sub(1) == 1) service_.fetches.Remove(this);
+}
+
 void FetchStream::OnEnded(const grpc::Status& status) {
   ended_.store(true);
-  service_.fetches.Remove(this);
+  LeavePlace();
   service_.metrics.CallEnded(TableMethod::kFetchPartition,
                              FromGrpcStatus(status).code());
 }

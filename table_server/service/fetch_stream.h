@@ -16,9 +16,9 @@
 
 namespace engram {
 
-// One FetchPartition: rows in pieces, the next of which is copied while one is
-// sent. Copies wait until no event does, or run on the workers: gathers go
-// first.
+// One FetchPartition: rows in pieces, the next of which is copied, or fetched,
+// while one is sent. Copies wait until no event does, or run on the workers:
+// gathers go first.
 class FetchStream final
     : public WriteStream<v1::FetchPartitionRequest, v1::FetchPartitionResponse>,
       public Stoppable,
@@ -43,17 +43,26 @@ class FetchStream final
   absl::Status Admit();
   void ScheduleCopy();
   void CopyPiece();
+  static void OnRows(std::shared_ptr<FetchStream> self, absl::Status status);
+  void PieceIsThere(const absl::Status& status);
   void EndWith(const absl::Status& status);
+  // Of the call and of rows that are being fetched: the last gives the place
+  // among the fetches to another.
+  void LeavePlace();
 
   const CallSource source_;
   ServiceContext& service_;
   std::atomic<int64_t> moved_at_ns_;  // when the last piece went, Unix time
   std::atomic<bool> ended_{false};
+  std::atomic<int> uses_of_place_{1};
 
   // Of whoever copies or, once `copied_`, of whoever makes the message.
   RowRange range_;
   std::string rows_;
   std::atomic<bool> copied_{false};
+  // Of whoever fetched rows, then of whoever goes on with them.
+  absl::Status fetched_;
+  std::shared_ptr<FetchStream> self_while_fetching_;
 };
 
 }  // namespace engram

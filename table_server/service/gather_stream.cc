@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/wire/error_detail.h"
-#include "core/wire/piece_writer.h"
 #include "table_server/service/messages.h"
 
 namespace engram {
@@ -19,16 +17,6 @@ absl::Time DeadlineOf(uint64_t timeout_us, absl::Time now,
   constexpr uint64_t kMaxTimeoutUs = uint64_t{1} << 50;  // 35 years
   return std::min(stream_deadline, now + absl::Microseconds(std::min(
                                              timeout_us, kMaxTimeoutUs)));
-}
-
-grpc::ByteBuffer ToMessage(uint64_t call_id, GatherTask::Piece piece,
-                           const GatherTask& task) {
-  const ReplyEnd end = task.end();
-  const Framing framing = FramePiece(call_id, piece.buffer.rows().size(),
-                                     piece.last ? &end : nullptr,
-                                     piece.buffer.head(), piece.buffer.tail());
-  const grpc::Slice slice = std::move(piece.buffer).Release(framing);
-  return grpc::ByteBuffer(&slice, 1);
 }
 
 }  // namespace
@@ -77,38 +65,6 @@ void GatherStream::Stop() {
     if (abandoned_ || no_more_reads_) return;
     no_more_reads_ = true;
     final_status_ = service_.DrainingError();
-  }
-  Advance();
-}
-
-void GatherStream::Expire() {
-  std::vector<std::pair<CallPtr, absl::Status>> dropped;
-  {
-    MutexLock lock(&mutex_);
-    // The gather that the pump holds is not queued: it looks for itself.
-    for (auto* turns : {&small_turns_, &large_turns_}) {
-      std::erase_if(*turns, [&](const CallPtr& call) {
-        absl::Status status = call->task->CheckAwaited();
-        if (status.ok()) return false;
-        dropped.emplace_back(call, std::move(status));
-        return true;
-      });
-    }
-    if (dropped.empty()) return;
-    for (const auto& [call, status] : dropped) calls_.erase(call->id);
-    ++expiring_;
-  }
-  // Told only once what they held is free again.
-  for (const auto& [call, status] : dropped) {
-    call->task->Record(status.code());
-    call->task.reset();
-  }
-  {
-    MutexLock lock(&mutex_);
-    --expiring_;
-    for (const auto& [call, status] : dropped) {
-      if (!abandoned_) Say(StreamError(call->id, status));
-    }
   }
   Advance();
 }
@@ -207,13 +163,14 @@ absl::StatusOr<GatherStream::CallPtr> GatherStream::Admit(
     MutexLock lock(&mutex_);
     // Messages that were on their way when the drain began.
     if (no_more_reads_) return service_.DrainingError();
-    if (calls_.size() >= limit) {
+    if (calls_.size() + left_waiting_ >= limit) {
       return WithRetryAfter(
-          MakeError(ErrorReason::kOverloaded,
-                    absl::StrCat(calls_.size(),
-                                 " gathers are in flight on this stream, the "
-                                 "limit is ",
-                                 limit)),
+          MakeError(
+              ErrorReason::kOverloaded,
+              absl::StrCat(
+                  calls_.size(), " gathers are in flight on this stream, ",
+                  left_waiting_,
+                  " that have ended wait for rows, the limit is ", limit)),
           service_.limits.retry_after);
     }
   }
@@ -242,8 +199,8 @@ void GatherStream::HandleCancel(uint64_t call_id) {
     const auto found = calls_.find(call_id);
     // Its last message may be on its way: nothing is left to cancel.
     if (found == calls_.end()) return;
-    call = std::move(found->second);
-    calls_.erase(found);
+    call = found->second;
+    EndCall(call_id);
     call->task->Cancel();
     std::erase(small_turns_, call);
     std::erase(large_turns_, call);
@@ -251,52 +208,6 @@ void GatherStream::HandleCancel(uint64_t call_id) {
                     absl::CancelledError("the caller cancelled this gather")));
   }
   call->task->Record(absl::StatusCode::kCancelled);
-}
-
-void GatherStream::GiveTurn(CallPtr call) {
-  auto& turns = call->task->small() ? small_turns_ : large_turns_;
-  turns.push_back(std::move(call));
-}
-
-// One piece only, then whoever waits for this thread.
-void GatherStream::Pump() {
-  if (CallPtr call = TakeTurn()) {
-    absl::StatusOr<GatherTask::Piece> piece = call->task->Next();
-    PutBack(std::move(call), std::move(piece));
-  }
-}
-
-// The gather whose turn it is; null, and the pump is over, when there is none.
-GatherStream::CallPtr GatherStream::TakeTurn() {
-  MutexLock lock(&mutex_);
-  auto& turns = small_turns_.empty() ? large_turns_ : small_turns_;
-  if (turns.empty()) {
-    pumping_ = false;
-    return nullptr;
-  }
-  CallPtr call = std::move(turns.front());
-  turns.pop_front();
-  return call;
-}
-
-void GatherStream::PutBack(CallPtr call,
-                           absl::StatusOr<GatherTask::Piece> piece) {
-  const absl::StatusCode code = piece.status().code();
-  const bool ended = !piece.ok() || piece->last;
-  grpc::ByteBuffer message =
-      piece.ok() ? ToMessage(call->id, *std::move(piece), *call->task)
-                 : StreamError(call->id, piece.status());
-  {
-    MutexLock lock(&mutex_);
-    pumping_ = false;
-    const auto found = calls_.find(call->id);
-    // Cancelled meanwhile; the id may even be in use again.
-    if (found == calls_.end() || found->second != call) return;
-    outgoing_.push_back({std::move(message), ended ? call : nullptr});
-    if (!ended) return GiveTurn(std::move(call));
-    calls_.erase(found);
-  }
-  call->task->Record(code);
 }
 
 void GatherStream::Say(grpc::ByteBuffer message) {
@@ -313,6 +224,7 @@ void GatherStream::Abandon(const absl::Status& status) {
     call->task->Record(absl::StatusCode::kCancelled);
   }
   calls_.clear();
+  left_waiting_ = waiting_.size();
   small_turns_.clear();
   large_turns_.clear();
   outgoing_.clear();
@@ -333,6 +245,7 @@ GatherStream::Action GatherStream::Decide() {
     writing_ = std::move(outgoing_.front());
     outgoing_.pop_front();
     writing_now_ = action.write = true;
+    writing_since_ = service_.clock.Now();
   }
   // Room for the errors of calls that are refused at once.
   const size_t max_outgoing = service_.limits.max_queued_pieces +
@@ -341,8 +254,7 @@ GatherStream::Action GatherStream::Decide() {
     reading_ = action.read = true;
     ++starting_reads_;
   }
-  const bool has_turns = !small_turns_.empty() || !large_turns_.empty();
-  if (!pumping_ && has_turns &&
+  if (!pumping_ && NextTurns() != nullptr &&
       outgoing_.size() < service_.limits.max_queued_pieces) {
     pumping_ = action.pump = true;
   }
@@ -379,34 +291,6 @@ void GatherStream::Start(const Action& action) {
     status = final_status_;
   }
   stream_.Finish(ToGrpcStatus<grpc::Status>(status), finished_event_.tag());
-}
-
-// A small gather at once, between two events; a large one when none waits.
-void GatherStream::StartPump() {
-  bool small = false;
-  {
-    MutexLock lock(&mutex_);
-    small = !small_turns_.empty();
-  }
-  if (small && service_.MayGatherHere(*source_.loop)) {
-    Pump();
-    return EventEnded();
-  }
-  const absl::Status status = service_.Schedule(
-      *source_.loop,
-      [this] {
-        Pump();
-        Advance();
-        EventEnded();
-      },
-      GatherTask::UrgencyOf(small));
-  if (status.ok()) return;
-  {
-    MutexLock lock(&mutex_);
-    pumping_ = false;
-    Abandon(status);
-  }
-  EventEnded();
 }
 
 }  // namespace engram

@@ -46,23 +46,55 @@ GatherTask::GatherTask(ServiceContext& service, TableMethod method,
       arrived_(service.clock.Now()),
       deadline_(deadline) {}
 
-absl::StatusOr<GatherTask::Piece> GatherTask::Next() {
-  absl::StatusOr<Piece> piece = GatherPiece();
+absl::StatusOr<std::optional<GatherTask::Piece>> GatherTask::Next() {
+  absl::StatusOr<std::optional<Piece>> piece =
+      incomplete_.has_value() ? FetchedPiece() : GatherPiece();
   // Its lease must not wait for a caller that is slow to take the answer.
-  if (!piece.ok() || piece->last) gather_.reset();
+  if (!piece.ok() || (piece->has_value() && (*piece)->last)) gather_.reset();
   return piece;
 }
 
-absl::StatusOr<GatherTask::Piece> GatherTask::GatherPiece() {
+absl::StatusOr<std::optional<GatherTask::Piece>> GatherTask::GatherPiece() {
   ENGRAM_RETURN_IF_ERROR(CheckOnce());
   const size_t row_bytes = service_.gatherer.row_bytes();
   const uint64_t rows = std::min(service_.buffers.max_rows_bytes() / row_bytes,
                                  row_count_ - next_row_);
-  Piece piece{service_.buffers.Take(rows * row_bytes)};
-  ENGRAM_RETURN_IF_ERROR(service_.gatherer.Copy(*gather_, next_row_,
-                                                piece.buffer.rows(), Guard()));
+  ReplyBuffer buffer = service_.buffers.Take(rows * row_bytes);
+  ENGRAM_RETURN_IF_ERROR(service_.gatherer.Copy(
+      *gather_, next_row_, buffer.rows(), Guard(), missed_));
+  if (missed_.empty()) return End(std::move(buffer));
+  incomplete_ = std::move(buffer);
+  return std::nullopt;
+}
+
+void GatherTask::FetchRows(absl::AnyInvocable<void()> done) {
+  service_.gathers_waiting.fetch_add(1);
+  service_.admission.Paused(ticket_);
+  service_.gatherer.Fetch(
+      std::exchange(missed_, {}), deadline_,
+      [this, begun = service_.clock.Now(),
+       done = std::move(done)](absl::Status status) mutable {
+        fetched_ = std::move(status);
+        waited_ += service_.clock.Now() - begun;
+        service_.admission.Resumed(ticket_);
+        service_.gathers_waiting.fetch_sub(1);
+        // The task may be gone once it is told.
+        absl::AnyInvocable<void()> tell = std::move(done);
+        tell();
+      });
+}
+
+absl::StatusOr<std::optional<GatherTask::Piece>> GatherTask::FetchedPiece() {
+  ReplyBuffer buffer = *std::exchange(incomplete_, std::nullopt);
+  ENGRAM_RETURN_IF_ERROR(fetched_);
+  ENGRAM_RETURN_IF_ERROR(CheckAwaited());
+  return End(std::move(buffer));
+}
+
+GatherTask::Piece GatherTask::End(ReplyBuffer buffer) {
+  Piece piece{.buffer = std::move(buffer)};
   if (crc_.has_value()) crc_->AddRows(piece.buffer.rows());
-  next_row_ += rows;
+  next_row_ += piece.buffer.rows().size() / service_.gatherer.row_bytes();
   piece.last = next_row_ == row_count_;
   return piece;
 }
@@ -88,7 +120,8 @@ ReplyEnd GatherTask::end() const {
 void GatherTask::Record(absl::StatusCode code) const {
   const bool done = code == absl::StatusCode::kOk;
   const absl::Duration time = service_.clock.Now() - arrived_;
-  if (done) service_.admission.Took(ticket_, time);
+  // How long a disk takes says nothing about the threads.
+  if (done) service_.admission.Took(ticket_, time - waited_);
   const uint64_t rows = done ? next_row_ : 0;
   service_.metrics.GatherEnded(method_, code, time, rows,
                                rows * service_.gatherer.row_bytes());

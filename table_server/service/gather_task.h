@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -18,10 +19,13 @@
 #include "table_server/service/reply_buffers.h"
 #include "table_server/service/service_context.h"
 #include "table_server/service/table_metrics.h"
+#include "table_server/tier/row_fetch.h"
 
 namespace engram {
 
 // One admitted gather: what was asked, and how far its rows are.
+//
+//   Next -> a piece -> Next -> nothing yet -> FetchRows ... done -> Next -> ...
 //
 // Thread safety: Cancel, CheckAwaited and, with an error, Record may be called
 // concurrently with the rest.
@@ -44,9 +48,14 @@ class GatherTask {
     return small ? ThreadPool::Urgency::kUrgent : ThreadPool::Urgency::kNormal;
   }
 
-  // The next rows of the answer. The first call checks all of them. An error
-  // ends the task, and so does the last piece. REQUIRES: not ended.
-  absl::StatusOr<Piece> Next();
+  // The next rows of the answer. Nothing: some of them are not at hand, and
+  // FetchRows is next. The first call checks all rows. An error ends the task,
+  // and so does the last piece. REQUIRES: not ended, nothing is being fetched.
+  absl::StatusOr<std::optional<Piece>> Next();
+  // Gets the rows that Next found missing. Does not wait: `done` is told on a
+  // thread of the tier, perhaps before this returns, and Next gives the piece,
+  // or the error, after that. The task stays until then, whoever waits for it.
+  void FetchRows(absl::AnyInvocable<void()> done);
   // What goes with the last piece, once it is there.
   ReplyEnd end() const;
 
@@ -64,7 +73,9 @@ class GatherTask {
   CallGuard Guard() const {
     return CallGuard(deadline_, cancelled_, service_.clock);
   }
-  absl::StatusOr<Piece> GatherPiece();
+  absl::StatusOr<std::optional<Piece>> GatherPiece();
+  absl::StatusOr<std::optional<Piece>> FetchedPiece();
+  Piece End(ReplyBuffer buffer);
   absl::Status CheckOnce();
 
   ServiceContext& service_;
@@ -80,6 +91,11 @@ class GatherTask {
   std::optional<CheckedGather> gather_;  // until the task has ended
   std::optional<GatherCrc> crc_;
   uint64_t next_row_ = 0;
+  // What is left to fetch of a piece.
+  std::optional<ReplyBuffer> incomplete_;
+  std::vector<RowFetch> missed_;  // empty and without memory, mostly
+  absl::Status fetched_;
+  absl::Duration waited_;  // for them, so far
 };
 
 }  // namespace engram

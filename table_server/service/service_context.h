@@ -16,6 +16,7 @@
 #include "engram/v1/table.pb.h"
 #include "table_server/gather/gatherer.h"
 #include "table_server/gather/partition_reader.h"
+#include "table_server/heat/heat_recorder.h"
 #include "table_server/partitions/partition_set.h"
 #include "table_server/service/admission.h"
 #include "table_server/service/cluster_calls.h"
@@ -35,6 +36,7 @@ struct ServiceContext {
   const Manifest& manifest;
   PartitionSet& partitions;
   ClusterCalls* const cluster;  // null: in none
+  HeatRecorder heat;
   Gatherer gatherer;
   PartitionReader partition_reader;
   Admission admission;
@@ -43,7 +45,10 @@ struct ServiceContext {
   LiveSet streams;
   LiveSet watchers;
   LiveSet fetches;
+  LiveSet heat_streams;
   std::atomic<bool> accepting{true};  // false: DRAINING
+  // For rows that a tier fetches. Each of them is admitted.
+  std::atomic<int64_t> gathers_waiting{0};
   // Where rows are gathered; none: on the threads of the queues. Last, so that
   // it is joined first.
   std::optional<ThreadPool> workers;

@@ -20,6 +20,8 @@ struct ServiceLimits {
   uint64_t max_streams = 8192;  // a client has some for each connection
   uint64_t max_watchers = 1024;
   uint64_t max_fetches = 4;  // partitions that peers copy at once
+  // Recordings of heat: one under way, and those that are still being told.
+  uint64_t max_heat_streams = 4;
   // Gathers of no more row bytes than this are of decode size: they go before
   // larger ones.
   uint64_t small_bytes = kSmallGatherBytes;
@@ -29,14 +31,17 @@ struct ServiceLimits {
   // that larger pieces would save; sixteen with their framing fit a huge page.
   uint64_t piece_bytes = 127 << 10;
   uint64_t max_queued_pieces = 2;
+  // So many large gathers of a stream wait for rows that are not in memory,
+  // with a piece each; then no other large one gets its turn. Small ones do.
+  uint64_t max_waiting_pieces = 16;
   // Memory for pieces that is kept for the next ones.
   uint64_t pooled_reply_bytes = 128 << 20;
   absl::Duration retry_after = absl::Milliseconds(20);  // of OVERLOADED
   // Fetches are sent in pieces of this size, at least one row: short enough
   // that gathers do not wait long for the thread that copies one.
   uint64_t fetch_piece_bytes = 256 << 10;
-  // A fetch whose peer takes nothing for so long is cancelled.
-  absl::Duration fetch_stall = absl::Minutes(1);
+  // A stream whose caller takes nothing for so long is cancelled.
+  absl::Duration stall = absl::Minutes(1);
   absl::Duration retry_fetch_after = absl::Milliseconds(200);
 };
 

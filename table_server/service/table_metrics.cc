@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<const char*, kTableMethodCount> kMethodNames = {
     "GetTable",       "Gather",   "GatherStream", "WatchPartitions",
-    "FetchPartition", "Exchange", "Leave"};
+    "FetchPartition", "Exchange", "Leave",        "RecordHeat"};
 
 std::vector<prometheus::Gauge*> AddLayerGauges(prometheus::Registry& registry,
                                                absl::Span<const LayerId> layers,
@@ -98,6 +98,9 @@ void TableMetrics::AddGauges(prometheus::Registry& registry,
       add("in_flight_bytes", "Bytes that admitted gathers hold.");
   gauges_.bytes_limit = add("in_flight_limit_bytes",
                             "Bytes that admitted gathers may hold at once.");
+  gauges_.gathers_waiting =
+      add("gathers_waiting",
+          "Admitted gathers that wait for rows that are not in memory.");
   gauges_.large_gathers_in_flight =
       add("large_gathers_in_flight", "Admitted gathers above decode size.");
   gauges_.large_gathers_limit =
@@ -118,6 +121,14 @@ void TableMetrics::AddGauges(prometheus::Registry& registry,
   gauges_.watchers_limit = add("watchers_limit", "Their limit.");
   gauges_.fetches = add("fetches", "Open FetchPartition calls.");
   gauges_.fetches_limit = add("fetches_limit", "Their limit.");
+  gauges_.heat_streams = add("heat_streams", "Open RecordHeat calls.");
+  gauges_.heat_streams_limit = add("heat_streams_limit", "Their limit.");
+  gauges_.heat_recording =
+      add("heat_recording", "1 while a RecordHeat call counts rows.");
+  gauges_.heat_sampled_rows =
+      add("heat_sampled_rows", "Rows that it counts one by one.");
+  gauges_.heat_sampled_rows_limit = add(
+      "heat_sampled_rows_limit", "Their limit; 0 while nothing is counted.");
   gauges_.ready =
       add("ready", "1 when every owned partition is loaded and verified.");
   gauges_.memory_bytes = add("memory_bytes", "Memory reserved for rows.");

@@ -26,8 +26,9 @@ enum class TableMethod {
   kFetchPartition,
   kExchange,
   kLeave,
+  kRecordHeat,
 };
-inline constexpr size_t kTableMethodCount = 7;
+inline constexpr size_t kTableMethodCount = 8;
 
 // The engram_table_* metrics, all of them there (as 0) from the start.
 // Thread safety: all methods may be called concurrently.
@@ -48,6 +49,7 @@ class TableMetrics {
     prometheus::Gauge* gathers_limit;
     prometheus::Gauge* bytes_in_flight;
     prometheus::Gauge* bytes_limit;
+    prometheus::Gauge* gathers_waiting;
     prometheus::Gauge* large_gathers_in_flight;
     prometheus::Gauge* large_gathers_limit;
     prometheus::Gauge* large_bytes_in_flight;
@@ -60,6 +62,11 @@ class TableMetrics {
     prometheus::Gauge* watchers_limit;
     prometheus::Gauge* fetches;
     prometheus::Gauge* fetches_limit;
+    prometheus::Gauge* heat_streams;
+    prometheus::Gauge* heat_streams_limit;
+    prometheus::Gauge* heat_recording;
+    prometheus::Gauge* heat_sampled_rows;
+    prometheus::Gauge* heat_sampled_rows_limit;
     prometheus::Gauge* ready;
     prometheus::Gauge* memory_bytes;
     prometheus::Gauge* huge_page_bytes;

@@ -9,6 +9,7 @@
 #include "table_server/service/cluster_answers.h"
 #include "table_server/service/fetch_stream.h"
 #include "table_server/service/gather_stream.h"
+#include "table_server/service/heat_stream.h"
 #include "table_server/service/unary_gather.h"
 #include "table_server/service/watch_stream.h"
 
@@ -56,13 +57,17 @@ TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
                .manifest = manifest,
                .partitions = partitions,
                .cluster = options.cluster,
-               .gatherer =
-                   Gatherer(manifest, partitions, tier,
-                            {.server_name = options.server_name,
-                             .max_rows = MaxRows(options.limits,
-                                                 manifest.row_format())}),
-               .partition_reader = PartitionReader(manifest, partitions, tier,
-                                                   options.server_name),
+               .heat = {},
+               .gatherer = Gatherer(
+                   manifest, partitions, tier,
+                   {.server_name = options.server_name,
+                    .max_rows = MaxRows(options.limits, manifest.row_format()),
+                    .retry_after = options.limits.retry_after,
+                    .heat = &context_.heat}),
+               .partition_reader = PartitionReader(
+                   manifest, partitions, tier,
+                   {.server_name = options.server_name,
+                    .retry_after = options.limits.retry_fetch_after}),
                .admission = Admission(
                    {.max_gathers = options.limits.max_gathers_in_flight,
                     .max_bytes =
@@ -77,10 +82,12 @@ TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
                     .max_pooled_bytes = options.limits.pooled_reply_bytes}),
                .streams = LiveSet(options.limits.max_streams),
                .watchers = LiveSet(options.limits.max_watchers),
-               .fetches = LiveSet(options.limits.max_fetches)},
+               .fetches = LiveSet(options.limits.max_fetches),
+               .heat_streams = LiveSet(options.limits.max_heat_streams)},
       sweeper_([this] {
         context_.streams.ExpireAll();
         context_.fetches.ExpireAll();
+        context_.heat_streams.ExpireAll();
       }) {
   if (options.worker_threads > 0) {
     context_.workers.emplace(
@@ -106,12 +113,13 @@ void TableService::StopAccepting() {
   context_.watchers.StopAll();
   context_.streams.StopAll();
   context_.fetches.StopAll();
+  context_.heat_streams.StopAll();
 }
 
 bool TableService::Idle() const {
   return context_.admission.usage().gathers == 0 &&
          context_.streams.size() == 0 && context_.watchers.size() == 0 &&
-         context_.fetches.size() == 0;
+         context_.fetches.size() == 0 && context_.heat_streams.size() == 0;
 }
 
 void TableService::UpdateGauges() const {
@@ -125,6 +133,8 @@ void TableService::UpdateGauges() const {
   set(gauges.gathers_limit, bounds.max_gathers);
   set(gauges.bytes_in_flight, usage.bytes);
   set(gauges.bytes_limit, bounds.max_bytes);
+  set(gauges.gathers_waiting,
+      static_cast<uint64_t>(context_.gathers_waiting.load()));
   const Admission::Usage large = context_.admission.large_usage();
   set(gauges.large_gathers_in_flight, large.gathers);
   set(gauges.large_gathers_limit, bounds.max_large_gathers());
@@ -138,6 +148,13 @@ void TableService::UpdateGauges() const {
   set(gauges.watchers_limit, context_.watchers.limit());
   set(gauges.fetches, context_.fetches.size());
   set(gauges.fetches_limit, context_.fetches.limit());
+  const std::shared_ptr<HeatRecording> heat = context_.heat.current();
+  set(gauges.heat_streams, context_.heat_streams.size());
+  set(gauges.heat_streams_limit, context_.heat_streams.limit());
+  set(gauges.heat_recording, heat != nullptr ? 1 : 0);
+  set(gauges.heat_sampled_rows, heat != nullptr ? heat->sampled_rows() : 0);
+  set(gauges.heat_sampled_rows_limit,
+      heat != nullptr ? heat->max_sampled_rows() : 0);
   set(gauges.ready, ready_.load() ? 1 : 0);
   for (size_t i = 0; i < gauges.partitions_ready.size(); ++i) {
     set(gauges.partitions_ready[i], context_.partitions.held_count(i));
@@ -180,6 +197,7 @@ void TableService::Serve(QueueLoop& loop, grpc::ServerCompletionQueue& queue) {
   }
   WatchStream::Await(source);
   FetchStream::Await(source);
+  HeatStream::Await(source);
   ServeDescriptions(loop, queue);
 }
 

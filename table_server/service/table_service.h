@@ -51,7 +51,7 @@ class TableService final : public TableRpc, public QueueService {
   // once their gathers have. GetTable, Exchange and Leave answer on.
   void StopAccepting();
 
-  // No gather, stream, watch or fetch is open.
+  // No gather, stream, watch, fetch or recording is open.
   bool Idle() const;
 
   // Sets the gauges that follow the service's state.

@@ -62,11 +62,24 @@ void UnaryGather::Continue() {
 
 void UnaryGather::RunPiece() {
   if (cancelled_.load()) task_->Cancel();
-  absl::StatusOr<GatherTask::Piece> piece = task_->Next();
-  if (!piece.ok()) return Finish(piece.status());
-  pieces_.push_back(std::move(piece->buffer));
-  if (piece->last) return FinishWithRows();
+  absl::StatusOr<std::optional<GatherTask::Piece>> next = task_->Next();
+  if (!next.ok()) return Finish(next.status());
+  if (!next->has_value()) return AwaitRows();
+  GatherTask::Piece piece = **std::move(next);
+  pieces_.push_back(std::move(piece.buffer));
+  if (piece.last) return FinishWithRows();
   Continue();
+}
+
+// Goes on on a thread of the loop; on the tier's when the loop comes to its
+// end.
+void UnaryGather::AwaitRows() {
+  task_->FetchRows([this] {
+    auto run = [this] { RunPiece(); };
+    const bool deferred = task_->small() ? source_.loop->DeferUrgent(run)
+                                         : source_.loop->Defer(run);
+    if (!deferred) RunPiece();
+  });
 }
 
 void UnaryGather::FinishWithRows() {

@@ -36,6 +36,7 @@ class UnaryGather final {
   absl::Status Begin();
   // Gathers one piece and goes on as may be.
   void RunPiece();
+  void AwaitRows();
   void Continue();
   void FinishWithRows();
   void Finish(const absl::Status& status);

@@ -79,6 +79,11 @@ absl::StatusOr<absl::Span<std::byte>> HostTier::Allocate(
   return absl::MakeSpan(entry.data, entry.size_bytes);
 }
 
+bool HostTier::IsAllocated(size_t layer_index, PartitionId partition) const {
+  const std::vector<Partition>& partitions = layers_[layer_index].partitions;
+  return partitions[ToInt(partition)].data != nullptr;
+}
+
 absl::Span<std::byte> HostTier::MutablePartition(size_t layer_index,
                                                  PartitionId partition) {
   const Partition& entry = At(layer_index, partition);
@@ -93,29 +98,53 @@ void HostTier::Free(size_t layer_index, PartitionId partition) {
   allocated_bytes_.fetch_sub(entry.size_bytes);
 }
 
-absl::Status HostTier::CopyRows(size_t layer_index,
-                                absl::Span<const RowId> row_ids,
-                                absl::Span<std::byte> out) const {
-  ENGRAM_CHECK(out.size() == row_ids.size() * row_bytes_);
+template <bool kMayMiss>
+void HostTier::Copy(size_t layer_index, absl::Span<const RowId> row_ids,
+                    absl::Span<std::byte> out,
+                    std::vector<uint32_t>& misses) const {
+  // Local: no write of a row can change them.
+  const size_t row_bytes = row_bytes_;
+  const int shift = partition_shift_;
+  ENGRAM_CHECK(out.size() == row_ids.size() * row_bytes);
   const Partition* partitions = layers_[layer_index].partitions.data();
-  const uint64_t row_mask = (uint64_t{1} << partition_shift_) - 1;
-  const auto address_of = [&](RowId row) {
+  const uint64_t row_mask = (uint64_t{1} << shift) - 1;
+  const auto address_of = [&](RowId row) -> const std::byte* {
     const uint64_t id = row;
-    return partitions[id >> partition_shift_].data +
-           (id & row_mask) * row_bytes_;
+    const std::byte* const data = partitions[id >> shift].data;
+    if (kMayMiss && data == nullptr) return nullptr;
+    return data + (id & row_mask) * row_bytes;
+  };
+  const auto prefetch = [&](RowId id) {
+    const std::byte* const row = address_of(id);
+    if (!kMayMiss || row != nullptr) PrefetchRow(row, row_bytes);
   };
   const size_t ahead = std::min(kPrefetchRows, row_ids.size());
-  for (size_t i = 0; i < ahead; ++i) {
-    PrefetchRow(address_of(row_ids[i]), row_bytes_);
-  }
+  for (size_t i = 0; i < ahead; ++i) prefetch(row_ids[i]);
   std::byte* to = out.data();
-  for (size_t i = 0; i < row_ids.size(); ++i, to += row_bytes_) {
-    if (i + ahead < row_ids.size()) {
-      PrefetchRow(address_of(row_ids[i + ahead]), row_bytes_);
+  for (size_t i = 0; i < row_ids.size(); ++i, to += row_bytes) {
+    if (i + ahead < row_ids.size()) prefetch(row_ids[i + ahead]);
+    const std::byte* const row = address_of(row_ids[i]);
+    if (kMayMiss && row == nullptr) {
+      misses.push_back(static_cast<uint32_t>(i));
+    } else {
+      std::memcpy(to, row, row_bytes);
     }
-    std::memcpy(to, address_of(row_ids[i]), row_bytes_);
   }
+}
+
+absl::Status HostTier::CopyRows(size_t layer_index,
+                                absl::Span<const RowId> row_ids,
+                                absl::Span<std::byte> out,
+                                std::vector<uint32_t>& misses) const {
+  Copy</*kMayMiss=*/false>(layer_index, row_ids, out, misses);
   return absl::OkStatus();
+}
+
+void HostTier::CopyAllocated(size_t layer_index,
+                             absl::Span<const RowId> row_ids,
+                             absl::Span<std::byte> out,
+                             std::vector<uint32_t>& misses) const {
+  Copy</*kMayMiss=*/true>(layer_index, row_ids, out, misses);
 }
 
 size_t HostTier::huge_page_bytes() const {

@@ -2,6 +2,8 @@
 #define ENGRAM_TABLE_SERVER_TIER_HOST_TIER_H_
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -47,8 +49,16 @@ class HostTier final : public RowTier {
   void Free(size_t layer_index, PartitionId partition);
 
   absl::string_view kind() const override { return "host"; }
+  // Misses nothing: every row is of a partition that is allocated.
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
-                        absl::Span<std::byte> out) const override;
+                        absl::Span<std::byte> out,
+                        std::vector<uint32_t>& misses) const override;
+  // The same where partitions may be held elsewhere: their rows are misses.
+  void CopyAllocated(size_t layer_index, absl::Span<const RowId> row_ids,
+                     absl::Span<std::byte> out,
+                     std::vector<uint32_t>& misses) const;
+  // Whether a partition is. Readers may ask of those that they may read.
+  bool IsAllocated(size_t layer_index, PartitionId partition) const;
   size_t row_bytes() const override { return row_bytes_; }
   // Of the partitions that are allocated. The kernel may give up to a huge page
   // more at each end of a row of neighbours.
@@ -70,6 +80,9 @@ class HostTier final : public RowTier {
   HostTier(size_t row_bytes, uint64_t partition_rows);
 
   Partition& At(size_t layer_index, PartitionId partition);
+  template <bool kMayMiss>
+  void Copy(size_t layer_index, absl::Span<const RowId> row_ids,
+            absl::Span<std::byte> out, std::vector<uint32_t>& misses) const;
 
   const size_t row_bytes_;
   const int partition_shift_;  // row id >> shift is the partition

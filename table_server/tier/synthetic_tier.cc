@@ -14,7 +14,8 @@ SyntheticTier::SyntheticTier(const Manifest& manifest, uint64_t seed)
 
 absl::Status SyntheticTier::CopyRows(size_t layer_index,
                                      absl::Span<const RowId> row_ids,
-                                     absl::Span<std::byte> out) const {
+                                     absl::Span<std::byte> out,
+                                     std::vector<uint32_t>& /*misses*/) const {
   const size_t row_bytes = format_.row_bytes();
   ENGRAM_CHECK(out.size() == row_ids.size() * row_bytes);
   for (size_t i = 0; i < row_ids.size(); ++i) {

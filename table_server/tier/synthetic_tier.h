@@ -18,7 +18,8 @@ class SyntheticTier final : public RowTier {
 
   absl::string_view kind() const override { return "synthetic"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
-                        absl::Span<std::byte> out) const override;
+                        absl::Span<std::byte> out,
+                        std::vector<uint32_t>& misses) const override;
   size_t row_bytes() const override { return format_.row_bytes(); }
   size_t memory_bytes() const override { return 0; }
   size_t huge_page_bytes() const override { return 0; }

@@ -7,9 +7,12 @@ import unittest
 import admin
 import cluster
 import manifests
-from manifests import main_container, pod_labels, pod_spec, probes, selects
+from manifests import main_container, pod_labels, pod_spec, probes, quantity, selects
 from overlay_checks import KUBERNETES_VERSIONS, OverlayChecks, help_flags
 from processes import BIN, Process
+
+
+STORE_BYTES_A_BYTE = 1.05  # of a row, in the local store
 
 
 class DevelopmentTest(OverlayChecks, unittest.TestCase):
@@ -40,8 +43,8 @@ class ProductionTest(OverlayChecks, unittest.TestCase):
                          str(sum(config["engram_num_embeddings"]) * row_bytes))
 
 
-class ProductionOnHostPathTest(ProductionTest):
-    """As its comment says: with the other component."""
+class OtherComponents:
+    """COMPONENTS instead of the checkpoint on a claim."""
 
     @classmethod
     def rendered(cls):
@@ -51,14 +54,40 @@ class ProductionOnHostPathTest(ProductionTest):
             path = overlay / "kustomization.yaml"
             text = path.read_text()
             changed = text.replace("  - ../../components/checkpoint-pvc\n",
-                                   "  - ../../components/checkpoint-host-path\n")
+                                   "".join("  - ../../components/%s\n" % name for name in cls.COMPONENTS))
             assert changed != text
             path.write_text(changed)
             return manifests.render(overlay)
 
+
+class ProductionOnHostPathTest(OtherComponents, ProductionTest):
+    """As the overlay's comment says."""
+    COMPONENTS = ["checkpoint-host-path"]
+
     def test_namespace_takes_volumes_of_the_host(self):
         labels = self.all.get("Namespace", self.all.namespace)["metadata"]["labels"]
         self.assertEqual(labels["pod-security.kubernetes.io/enforce"], "privileged")
+
+
+class ProductionWithLocalStoreTest(OtherComponents, ProductionTest):
+    COMPONENTS = ["checkpoint-pvc", "local-store"]
+
+    def test_the_store_is_on_a_claim_that_holds_the_share(self):
+        flags = self.all.arguments(self.all.table_servers)
+        claim, = self.all.table_servers["spec"]["volumeClaimTemplates"]
+        mount, = [m for m in main_container(self.all.table_servers)["volumeMounts"]
+                  if m["name"] == claim["metadata"]["name"]]
+        kind, path = flags["--store"].split(":")
+        self.assertIn(kind, ("flat", "rocksdb"))
+        # Not its root, which the file system shares.
+        self.assertTrue(path.startswith(mount["mountPath"] + "/"))
+        self.assertFalse(mount.get("readOnly", False))
+        most, _ = self.table_sums()
+        limit = int(flags["--store-gb"]) * 10**9
+        self.assertGreaterEqual(limit, STORE_BYTES_A_BYTE * most)
+        self.assertGreater(quantity(claim["spec"]["resources"]["requests"]["storage"]), limit)
+        security = pod_spec(self.all.table_servers)["securityContext"]
+        self.assertEqual(security["fsGroup"], security["runAsGroup"])
 
 
 class K8sTest(unittest.TestCase):

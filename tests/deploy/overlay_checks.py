@@ -124,10 +124,11 @@ class OverlayChecks:
 
     def test_volumes_are_there(self):
         for workload in self.all.workloads:
+            claims = {claim["metadata"]["name"] for claim in workload["spec"].get("volumeClaimTemplates", [])}
             volumes = {volume["name"] for volume in pod_spec(workload)["volumes"]}
             for container in all_containers(workload):
-                self.assertLessEqual({mount["name"] for mount in container["volumeMounts"]}, volumes)
-            mount, = main_container(workload)["volumeMounts"]
+                self.assertLessEqual({mount["name"] for mount in container["volumeMounts"]}, volumes | claims)
+            mount, = [m for m in main_container(workload)["volumeMounts"] if m["name"] not in claims]
             self.assertEqual(self.all.arguments(workload)["--checkpoint"], mount["mountPath"])
             self.assertTrue(mount["readOnly"])
 

@@ -20,8 +20,10 @@ RULES = {
     "core/http": (["core/base"], False),
     "core/rpc": (["core/base", "core/wire", "proto"], True),
     "table_server": (["core", "proto"], True),
-    "table_server/tier": (["core"], False),
+    "table_server/store": (["core", "table_server/tier/row_fetch.h"], False),
+    "table_server/tier": (["core", "table_server/store"], False),
     "table_server/gather": (["core", "table_server"], False),
+    "table_server/heat": (["core"], False),
     "table_server/partitions": (["core"], False),
     "table_server/membership": (["core"], False),
     "table_server/peers": (["core", "proto", "table_server/loading"], True),
@@ -30,8 +32,10 @@ RULES = {
     "engram_client": (["core", "proto"], True),
     "engram_client/plan": (["core", "engram_client"], False),
     "engram_client/routing": (["core", "engram_client"], False),
-    # A tool, not the library: `engramctl hash` needs the n-gram hash.
-    "engram_client/ctl": (["core", "proto", "engram_client", "compute/hash"], True),
+    # A tool, not the library: `engramctl hash` needs the n-gram hash, and what import fills and
+    # verify reads is a server's local store, by the code that servers fill and read it with.
+    "engram_client/ctl": (["core", "proto", "engram_client", "compute/hash", "table_server/loading",
+                           "table_server/store"], True),
     "compute/hash": (["core/base", "core/model", "core/gpu"], False),
     # Rows are decoded into the order in which the projection reads them.
     "compute/dequant": (["core/base", "core/model", "core/gpu",

@@ -25,11 +25,28 @@ void FlipBits(const TierFaults::Plan& plan, size_t row_bytes,
 
 absl::Status FaultyTier::CopyRows(size_t layer_index,
                                   absl::Span<const RowId> row_ids,
-                                  absl::Span<std::byte> out) const {
+                                  absl::Span<std::byte> out,
+                                  std::vector<uint32_t>& misses) const {
+  return Spoil(row_ids.size(), out, [&] {
+    return tier_->CopyRows(layer_index, row_ids, out, misses);
+  });
+}
+
+absl::Status FaultyTier::ScanRows(size_t layer_index,
+                                  absl::Span<const RowId> row_ids,
+                                  absl::Span<std::byte> out,
+                                  std::vector<uint32_t>& misses) const {
+  return Spoil(row_ids.size(), out, [&] {
+    return tier_->ScanRows(layer_index, row_ids, out, misses);
+  });
+}
+
+absl::Status FaultyTier::Spoil(size_t rows, absl::Span<std::byte> out,
+                               absl::FunctionRef<absl::Status()> copy) const {
   const absl::Time start = absl::Now();
-  const TierFaults::Plan plan = faults_.Next(row_ids.size(), start);
+  const TierFaults::Plan plan = faults_.Next(rows, start);
   ENGRAM_RETURN_IF_ERROR(plan.failure);
-  ENGRAM_RETURN_IF_ERROR(tier_->CopyRows(layer_index, row_ids, out));
+  ENGRAM_RETURN_IF_ERROR(copy());
   FlipBits(plan, tier_->row_bytes(), out);
   absl::Time end = plan.earliest;
   if (plan.slow_factor > 1) {
@@ -39,6 +56,20 @@ absl::Status FaultyTier::CopyRows(size_t layer_index,
   }
   if (end > absl::Now()) faults_.WaitUntil(end, plan.switches);
   return absl::OkStatus();
+}
+
+void FaultyTier::Fetch(RowFetch fetch, OnRows done) const {
+  const absl::Time start = absl::Now();
+  tier_->Fetch(
+      std::move(fetch), [this, start, plan = faults_.NextFetch(),
+                         done = std::move(done)](absl::Status status) mutable {
+        const absl::Duration healthy =
+            std::max(absl::Now() - start, TierFaults::kLeastSlowTime);
+        if (plan.slow_factor > 1) {
+          faults_.WaitUntil(start + plan.slow_factor * healthy, plan.switches);
+        }
+        done(plan.failure.ok() ? std::move(status) : std::move(plan.failure));
+      });
 }
 
 }  // namespace engram::fault

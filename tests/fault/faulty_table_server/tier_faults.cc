@@ -20,6 +20,22 @@ absl::StatusOr<absl::StatusCode> CodeOf(const std::string& name) {
       absl::StrCat("'", name, "' is not the name of an error"));
 }
 
+absl::Status ReadSlow(const Command& command, uint64_t& slow_factor) {
+  ENGRAM_RETURN_IF_ERROR(command.Expect({"FACTOR"}));
+  ENGRAM_ASSIGN_OR_RETURN(const uint64_t factor, command.Number(0, kMaxFactor));
+  slow_factor = std::max<uint64_t>(1, factor);
+  return absl::OkStatus();
+}
+
+absl::Status ReadFail(const Command& command, double& share,
+                      absl::StatusCode& code) {
+  ENGRAM_RETURN_IF_ERROR(command.Expect({"SHARE", "CODE"}));
+  ENGRAM_ASSIGN_OR_RETURN(share, command.Share(0));
+  ENGRAM_ASSIGN_OR_RETURN(const std::string name, command.Word(1));
+  ENGRAM_ASSIGN_OR_RETURN(code, CodeOf(name));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> TierFaults::Obey(const Command& command) {
@@ -39,19 +55,16 @@ absl::Status TierFaults::Change(const Command& command, Settings& settings) {
     ENGRAM_ASSIGN_OR_RETURN(settings.flip_share, command.Share(0));
     return absl::OkStatus();
   }
-  if (command.name() == "slow") {
-    ENGRAM_RETURN_IF_ERROR(command.Expect({"FACTOR"}));
-    ENGRAM_ASSIGN_OR_RETURN(const uint64_t factor,
-                            command.Number(0, kMaxFactor));
-    settings.slow_factor = std::max<uint64_t>(1, factor);
-    return absl::OkStatus();
-  }
+  if (command.name() == "slow") return ReadSlow(command, settings.slow_factor);
   if (command.name() == "fail") {
-    ENGRAM_RETURN_IF_ERROR(command.Expect({"SHARE", "CODE"}));
-    ENGRAM_ASSIGN_OR_RETURN(settings.fail_share, command.Share(0));
-    ENGRAM_ASSIGN_OR_RETURN(const std::string code, command.Word(1));
-    ENGRAM_ASSIGN_OR_RETURN(settings.fail_code, CodeOf(code));
-    return absl::OkStatus();
+    return ReadFail(command, settings.fail_share, settings.fail_code);
+  }
+  if (command.name() == "fetch_slow") {
+    return ReadSlow(command, settings.fetch_slow_factor);
+  }
+  if (command.name() == "fetch_fail") {
+    return ReadFail(command, settings.fetch_fail_share,
+                    settings.fetch_fail_code);
   }
   if (command.name() == "capacity") {
     ENGRAM_RETURN_IF_ERROR(command.Expect({"ROWS_PER_S"}));
@@ -86,6 +99,18 @@ TierFaults::Plan TierFaults::Next(size_t rows, absl::Time now) {
                                 static_cast<double>(settings_.rows_per_s));
     plan.earliest = busy_until_;
   }
+  return plan;
+}
+
+TierFaults::Plan TierFaults::NextFetch() {
+  MutexLock lock(&mutex_);
+  Plan plan;
+  if (std::bernoulli_distribution(settings_.fetch_fail_share)(random_)) {
+    plan.failure =
+        absl::Status(settings_.fetch_fail_code, "a fault of the disk");
+  }
+  plan.slow_factor = static_cast<double>(settings_.fetch_slow_factor);
+  plan.switches = switches_;
   return plan;
 }
 

@@ -20,6 +20,9 @@ namespace engram::fault {
 //   fail SHARE CODE       this share of pieces fails, e.g. fail 0.5 INTERNAL
 //   capacity ROWS_PER_S   no more rows than that, all threads together; 0: no
 //                         limit
+//   fetch_fail SHARE CODE this share of fetches of rows that are not in memory
+//                         fails
+//   fetch_slow FACTOR     they take so many times as long, as slow has it
 //   clear                 none of these
 //
 // Thread safety: all methods may be called concurrently.
@@ -43,6 +46,8 @@ class TierFaults {
     uint64_t switches = 0;  // how often faults had been switched
   };
   Plan Next(size_t rows, absl::Time now);
+  // What is to happen to a fetch: failure, slow_factor, switches.
+  Plan NextFetch();
 
   // Waits for `until`, or until the faults are switched once more than
   // `switches`.
@@ -55,6 +60,9 @@ class TierFaults {
     double fail_share = 0;
     absl::StatusCode fail_code = absl::StatusCode::kUnavailable;
     uint64_t rows_per_s = 0;
+    uint64_t fetch_slow_factor = 1;
+    double fetch_fail_share = 0;
+    absl::StatusCode fetch_fail_code = absl::StatusCode::kUnavailable;
   };
 
   static absl::Status Change(const Command& command, Settings& settings);

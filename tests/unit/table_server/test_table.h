@@ -104,7 +104,8 @@ class GatedTier final : public RowTier {
 
   absl::string_view kind() const override { return "gated"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
-                        absl::Span<std::byte> out) const override {
+                        absl::Span<std::byte> out,
+                        std::vector<uint32_t>& misses) const override {
     const int ordinal = copies_.fetch_add(1) + 1;
     int none = 0;
     first_copy_.at(layer_index).compare_exchange_strong(none, ordinal);
@@ -112,7 +113,7 @@ class GatedTier final : public RowTier {
       arrived_.Notify();
       open_.Wait();
     }
-    return tier_.CopyRows(layer_index, row_ids, out);
+    return tier_.CopyRows(layer_index, row_ids, out, misses);
   }
   size_t row_bytes() const override { return tier_.row_bytes(); }
   size_t memory_bytes() const override { return tier_.memory_bytes(); }

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/base/notification.h"
 
@@ -68,6 +70,52 @@ TEST(QueueLoopTest, ATaskMayDeferTheNext) {
   ASSERT_TRUE(
       loop->Defer([&] { EXPECT_TRUE(loop->Defer([&] { done.Notify(); })); }));
   done.Wait();
+}
+
+// Defers tasks of both kinds on the loop's only thread, which then runs them;
+// the order in which it did, urgent ones as negative numbers.
+std::vector<int> OrderOf(int tasks, int urgent_tasks) {
+  std::vector<int> order;
+  const auto loop = MakeLoop({.thread_count = 1});
+  Notification done;
+  const auto add = [&](int number) {
+    order.push_back(number);
+    if (order.size() == static_cast<size_t>(tasks + urgent_tasks)) {
+      done.Notify();
+    }
+  };
+  EXPECT_TRUE(loop->Defer([&] {
+    for (int i = 1; i <= tasks; ++i) {
+      EXPECT_TRUE(loop->Defer([&add, i] { add(i); }));
+    }
+    for (int i = 1; i <= urgent_tasks; ++i) {
+      EXPECT_TRUE(loop->DeferUrgent([&add, i] { add(-i); }));
+    }
+  }));
+  done.Wait();
+  return order;
+}
+
+TEST(QueueLoopTest, UrgentTasksGoFirst) {
+  EXPECT_EQ(OrderOf(3, 3), (std::vector<int>{-1, -2, -3, 1, 2, 3}));
+}
+
+TEST(QueueLoopTest, UrgentTasksHoldOthersUpForAWhileOnly) {
+  const std::vector<int> order = OrderOf(1, 300);
+  const auto at = std::find(order.begin(), order.end(), 1) - order.begin();
+  EXPECT_GT(at, 10);
+  EXPECT_LT(at, 100);
+}
+
+TEST(QueueLoopTest, UrgentTasksAreRunWhenItStopsAndRefusedAfterwards) {
+  std::atomic<int> run{0};
+  const auto loop = MakeLoop({.thread_count = 2});
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(loop->DeferUrgent([&] { run.fetch_add(1); }));
+  }
+  loop->Stop();
+  EXPECT_EQ(run.load(), 100);
+  EXPECT_FALSE(loop->DeferUrgent([] {}));
 }
 
 TEST(QueueLoopTest, StopWaitsUntilNobodyHoldsTheQueue) {

@@ -49,6 +49,20 @@ TEST(ShutdownSignalTest, SeesASignalAndKeepsSeeingIt) {
   EXPECT_TRUE(signal.WaitUntil(absl::InfinitePast()));
 }
 
+TEST(ShutdownSignalTest, SaysWhichItWas) {
+  for (const int which : {SIGTERM, SIGINT}) {
+    EXPECT_EQ(StatusOf([which] {
+                ShutdownSignal signal;
+                Send(which);
+                AwaitSignal(signal);
+                if (signal.number() != which) std::abort();
+                signal.EndAtTheNext();
+                if (signal.number() != which) std::abort();
+              }),
+              0);
+  }
+}
+
 TEST(ShutdownSignalTest, TheNextSignalEndsTheProcess) {
   for (const int next : {SIGTERM, SIGINT}) {
     const int status = StatusOf([next] {

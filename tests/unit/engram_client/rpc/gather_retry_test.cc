@@ -43,6 +43,40 @@ TEST_F(GatherOperationTest, WhereNobodyElseHasTheRowsAFaultStays) {
   EXPECT_EQ(stats().retries, kMaxFaults - 1);
 }
 
+const absl::Status& ReadError() {
+  static const auto* status = new absl::Status(absl::UnavailableError(
+      "server a could not read 1 rows of layer 1 partition 0 of table version "
+      "t: DATA_LOSS: /store/0.rows: page 3"));
+  return *status;
+}
+
+TEST_F(GatherOperationTest, RowsThatAServerCannotReadAreAskedForElsewhere) {
+  Announce(0, {0});
+  Announce(1, {0});
+  LoadServer(1);
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  servers_[0].Await(0)->End(ReadError());
+  servers_[1].Await(0)->Answer();
+  EXPECT_TRUE(gather->Wait().ok());
+  EXPECT_TRUE(buffers.Right());
+  EXPECT_EQ(stats().corrupt_replies, 0u);  // none came
+}
+
+// Then the server gives its damaged partition up, and nobody else has it.
+TEST_F(GatherOperationTest, WhyRowsCouldNotBeReadIsSaidAtTheEnd) {
+  Announce(0, {0});
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers, absl::Now() + absl::Seconds(1));
+  servers_[0].Await(0)->End(ReadError());
+  servers_[0].Await(1)->End(MakeError(ErrorReason::kPartitionNotHere,
+                                      "server a does not hold partition 0"));
+  const absl::Status status = gather->Wait();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(std::string(ReadError().message())));
+}
+
 TEST_F(GatherOperationTest, ADeadlineThatPassesTooEarlyIsAFault) {
   Announce(0, {0});
   Announce(1, {0});

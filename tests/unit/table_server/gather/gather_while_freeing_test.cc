@@ -103,14 +103,16 @@ class GatherWhileFreeingTest : public ::testing::Test {
     std::string rows(kRowsPerGather * tier_->row_bytes(), '\xEE');
     const auto out =
         absl::MakeSpan(reinterpret_cast<std::byte*>(rows.data()), rows.size());
+    std::vector<RowFetch> missed;
     const size_t piece_bytes = kRowsPerPiece * tier_->row_bytes();
     for (int row = 0; row < kRowsPerGather; row += kRowsPerPiece) {
       std::this_thread::yield();  // as between two pieces of a reply
       EXPECT_THAT(
           gatherer_->Copy(*checked, row,
                           out.subspan(row * tier_->row_bytes(), piece_bytes),
-                          guard),
+                          guard, missed),
           IsOk());
+      ASSERT_TRUE(missed.empty());
     }
     if (rows == test::SyntheticRows(manifest_, layer.layer, ids)) {
       ++right_;

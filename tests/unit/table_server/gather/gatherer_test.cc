@@ -44,7 +44,7 @@ class GathererTest : public ::testing::Test {
     ENGRAM_RETURN_IF_ERROR(gatherer.Copy(
         gather, 0,
         absl::MakeSpan(reinterpret_cast<std::byte*>(rows.data()), rows.size()),
-        Guard()));
+        Guard(), missed_));
     out_ = std::move(rows);
     return absl::OkStatus();
   }
@@ -58,6 +58,7 @@ class GathererTest : public ::testing::Test {
   absl::Time deadline_ = absl::InfiniteFuture();
   std::atomic<bool> cancelled_{false};
   std::string out_ = "from before";
+  std::vector<RowFetch> missed_;
 };
 
 TEST_F(GathererTest, RowsComeInTheOrderAskedWithDuplicates) {
@@ -105,7 +106,7 @@ TEST_F(GathererTest, PiecesMakeUpTheWhole) {
                       *checked, at,
                       absl::MakeSpan(reinterpret_cast<std::byte*>(piece.data()),
                                      piece.size()),
-                      Guard()),
+                      Guard(), missed_),
                   IsOk());
       pieces += piece;
     }
@@ -192,7 +193,7 @@ TEST_F(GathererTest, ACheckedGatherGoesOnWithoutItsPartition) {
       gatherer_.Copy(moved, 0,
                      absl::MakeSpan(reinterpret_cast<std::byte*>(rows.data()),
                                     rows.size()),
-                     Guard()),
+                     Guard(), missed_),
       IsOk());
   EXPECT_EQ(rows, SyntheticRows(manifest_, layer(0), ids));
   EXPECT_FALSE(partitions_.LeasesEnded(mark));
@@ -246,10 +247,11 @@ class CancellingTier final : public RowTier {
       : tier_(tier), cancelled_(cancelled) {}
   absl::string_view kind() const override { return "cancelling"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
-                        absl::Span<std::byte> out) const override {
+                        absl::Span<std::byte> out,
+                        std::vector<uint32_t>& misses) const override {
     rows_ += row_ids.size();
     cancelled_.store(true);
-    return tier_.CopyRows(layer_index, row_ids, out);
+    return tier_.CopyRows(layer_index, row_ids, out, misses);
   }
   size_t row_bytes() const override { return tier_.row_bytes(); }
   size_t memory_bytes() const override { return 0; }

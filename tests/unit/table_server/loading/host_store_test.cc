@@ -121,7 +121,10 @@ TEST_F(HostStoreTest, LoadsWhatTheCheckpointHas) {
     const std::vector<RowId> ids = {first + 1, first};
     std::vector<std::byte> loaded(ids.size() * row_bytes);
     std::vector<std::byte> wanted(loaded.size());
-    ASSERT_THAT(tier_->CopyRows(1, ids, absl::MakeSpan(loaded)), IsOk());
+    std::vector<uint32_t> misses;
+    ASSERT_THAT(tier_->CopyRows(1, ids, absl::MakeSpan(loaded), misses),
+                IsOk());
+    ASSERT_TRUE(misses.empty());
     ASSERT_THAT(source_->checkpoint->GatherRows(1, ids, absl::MakeSpan(wanted)),
                 IsOk());
     EXPECT_EQ(loaded, wanted);

@@ -188,6 +188,28 @@ TEST_F(LoadPoolTest, WaitingIsNoWork) {
   EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
 }
 
+// What is at hand already takes no time of others.
+TEST_F(LoadPoolTest, BytesThatAreNotReadAreNotPacedThoughTheyAreDone) {
+  Start({.thread_count = 1, .pace = {.bytes_per_second = 1}});
+  pool_->SetPaced(true);
+  store_.OnLoad([](const PartitionRef&, FakeStore::OnBytes on_bytes) {
+    return on_bytes(0);
+  });
+  OwnAll();
+  pool_->Wake();
+  EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
+  EXPECT_EQ(pool_->loaded_bytes(), 0U);
+  EXPECT_EQ(pool_->done_bytes(), kAll * kPartitionBytes);
+}
+
+TEST_F(LoadPoolTest, TendsTheStoreWhenThereIsNothingToLoad) {
+  Start({.thread_count = 1});
+  EXPECT_TRUE(Eventually([&] { return store_.tended() > 2; }));
+  pool_->SetPaced(true);
+  const size_t before = store_.tended();
+  EXPECT_TRUE(Eventually([&] { return store_.tended() > before + 2; }));
+}
+
 TEST_F(LoadPoolTest, ItsEndDoesNotWaitForThePace) {
   Start({.pace = {.bytes_per_second = 1}});
   pool_->SetPaced(true);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -143,6 +144,8 @@ class FakeStore final : public PartitionStore {
     MutexLock lock(&mutex_);
     return most_at_a_time_;
   }
+  size_t tended() const { return tended_.load(); }
+  void Tend() override { tended_.fetch_add(1); }
   absl::Status Load(const PartitionRef& ref, OnBytes on_bytes) override {
     LoadFn load;
     {
@@ -183,6 +186,7 @@ class FakeStore final : public PartitionStore {
  private:
   const Manifest& manifest_;
   const PartitionSet* const partitions_;
+  std::atomic<size_t> tended_{0};
   mutable Mutex mutex_;
   LoadFn load_ ABSL_GUARDED_BY(mutex_);
   size_t capacity_ ABSL_GUARDED_BY(mutex_) = SIZE_MAX;

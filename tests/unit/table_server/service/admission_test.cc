@@ -59,6 +59,33 @@ TEST(AdmissionTest, WhatWouldBeTooLateIsRefused) {
   EXPECT_THAT(admission.Enter(1000, 1000, kMs), IsOk());
 }
 
+// Those wait for a disk: the threads are free for others.
+TEST(AdmissionTest, ThosePausedMakeNoOtherLate) {
+  constexpr absl::Duration kMs = absl::Milliseconds(1);
+  Admission admission({.max_bytes = 1 << 20, .small_bytes = 100});
+  {
+    const auto alone = admission.Enter(1000, 1000, kMs);
+    ASSERT_THAT(alone, IsOk());
+    admission.Took(*alone, 10 * kMs);
+  }
+  std::vector<Admission::Ticket> tickets;
+  for (int i = 0; i < 4; ++i) {
+    tickets.push_back(*admission.Enter(1000, 1000));
+    admission.Paused(tickets.back());
+  }
+  EXPECT_EQ(admission.usage().gathers, 4U);
+  {
+    const auto in_time = admission.Enter(1000, 1000, 10 * kMs);
+    ASSERT_THAT(in_time, IsOk());
+    // As if it had been alone: what is foretold stays the same.
+    admission.Took(*in_time, 10 * kMs);
+  }
+  EXPECT_FALSE(admission.Enter(1000, 1000, 9 * kMs).ok());
+  for (const Admission::Ticket& ticket : tickets) admission.Resumed(ticket);
+  EXPECT_FALSE(admission.Enter(1000, 1000, 49 * kMs).ok());
+  EXPECT_THAT(admission.Enter(1000, 1000, 50 * kMs), IsOk());
+}
+
 TEST(AdmissionTest, WhatIsSmallSaysNothingOfTheLarge) {
   Admission admission({.max_bytes = 1 << 20, .small_bytes = 100});
   const auto small = admission.Enter(100);

@@ -9,7 +9,7 @@
 #include "core/base/notification.h"
 #include "core/wire/gather_crc.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/unit/table_server/service/service_fixture.h"
+#include "tests/unit/table_server/service/gather_stream_fixture.h"
 
 namespace engram {
 namespace {
@@ -18,86 +18,7 @@ using ::engram::test::IsError;
 using ::engram::test::IsOk;
 using ::testing::HasSubstr;
 
-// What came of one gather of a stream.
-struct Answer {
-  std::string rows;
-  std::vector<size_t> piece_bytes;
-  bool ended = false;
-  absl::Status status;
-  std::string version;
-  uint32_t crc32c = 0;
-};
-
-class GatherStreamTest : public test::ServiceFixture {
- protected:
-  void Open() {
-    context_ = std::make_unique<grpc::ClientContext>();
-    SetDeadline(*context_);
-    stream_ = stub_->GatherStream(context_.get());
-  }
-  void Ask(uint64_t call_id, v1::GatherRequest gather,
-           uint64_t timeout_us = 0) {
-    v1::GatherStreamRequest request;
-    request.set_call_id(call_id);
-    *request.mutable_gather() = std::move(gather);
-    request.set_timeout_us(timeout_us);
-    ASSERT_TRUE(stream_->Write(request));
-  }
-  void Cancel(uint64_t call_id) {
-    v1::GatherStreamRequest request;
-    request.set_call_id(call_id);
-    request.mutable_cancel();
-    ASSERT_TRUE(stream_->Write(request));
-  }
-  // Reads one message into answers_; false at the end of the stream.
-  bool ReadOne() {
-    v1::GatherStreamResponse response;
-    if (!stream_->Read(&response)) return false;
-    Answer& answer = answers_[response.call_id()];
-    EXPECT_FALSE(answer.ended) << "more than one end of " << response.call_id();
-    if (response.has_error()) {
-      answer.ended = true;
-      answer.status = FromRpcStatusProto(response.error());
-      return true;
-    }
-    const v1::GatherStreamResponse::Piece& piece = response.piece();
-    answer.rows += piece.rows();
-    answer.piece_bytes.push_back(piece.rows().size());
-    if (piece.last()) {
-      answer.ended = true;
-      answer.version = piece.version();
-      answer.crc32c = piece.crc32c();
-    }
-    return true;
-  }
-  const Answer& Await(uint64_t call_id) {
-    while (!answers_[call_id].ended && ReadOne()) {
-    }
-    return answers_[call_id];
-  }
-  absl::Status Finish() {
-    while (ReadOne()) {
-    }
-    return FromGrpcStatus(stream_->Finish());
-  }
-  absl::Status CloseAndFinish() {
-    stream_->WritesDone();
-    return Finish();
-  }
-  std::vector<RowId> ManyIds(size_t count) const {
-    std::vector<RowId> ids(count);
-    for (size_t i = 0; i < count; ++i) {
-      ids[i] = static_cast<RowId>(i * 7919 % manifest_.layers()[0].row_count);
-    }
-    return ids;
-  }
-
-  std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::GatherStreamRequest,
-                                           v1::GatherStreamResponse>>
-      stream_;
-  std::map<uint64_t, Answer> answers_;
-};
+using GatherStreamTest = test::GatherStreamFixture;
 
 TEST_F(GatherStreamTest, ALargeGatherComesInPieces) {
   Start();
@@ -106,7 +27,7 @@ TEST_F(GatherStreamTest, ALargeGatherComesInPieces) {
   v1::GatherRequest request = Request(0, ids);
   request.set_want_crc32c(true);
   Ask(5, request);
-  const Answer& answer = Await(5);
+  const test::StreamAnswer& answer = Await(5);
   ASSERT_THAT(answer.status, IsOk());
   EXPECT_EQ(answer.rows, Rows(0, ids));
   EXPECT_EQ(answer.version, manifest_.version());
@@ -132,7 +53,7 @@ TEST_F(GatherStreamTest, ManyGathersInFlight) {
     Ask(id, Request(id % 2, asked[id]));
   }
   for (const auto& [id, ids] : asked) {
-    const Answer& answer = Await(id);
+    const test::StreamAnswer& answer = Await(id);
     ASSERT_THAT(answer.status, IsOk());
     EXPECT_EQ(answer.rows, Rows(id % 2, ids));
   }

@@ -26,9 +26,6 @@ namespace engram::test {
 // synthetic table, of which it holds every partition.
 class ServiceFixture : public ::testing::Test {
  protected:
-  // So many that a gated tier cannot hold all of them.
-  static inline const QueueLoop::Options kQueue{.thread_count = 4};
-
   ServiceFixture() { AddAll(manifest_, partitions_); }
 
   ~ServiceFixture() override {
@@ -50,7 +47,7 @@ class ServiceFixture : public ::testing::Test {
     auto server =
         RpcServer::Start({.listen = "unix:" + dir_.File("s"),
                           .services = {service_.get()},
-                          .queues = {kQueue},
+                          .queues = {queue_},
                           .queue_service = service_.get(),
                           .max_receive_bytes = service_->max_request_bytes()});
     ASSERT_TRUE(server.ok()) << server.status();
@@ -89,6 +86,8 @@ class ServiceFixture : public ::testing::Test {
   }
 
   const TempDir dir_;
+  // So many threads that a gated tier cannot hold all of them.
+  QueueLoop::Options queue_{.thread_count = 4};
   // Of the service. gRPC's deadlines are of the machine's clock.
   FakeClock clock_{absl::Now()};
   const Manifest manifest_ = TinyManifest();

@@ -8,26 +8,19 @@
 #include <memory>
 #include <random>
 
+#include "table_server/tier/fake_row_tier.h"
 #include "table_server/tier/host_tier.h"
 #include "table_server/tier/synthetic_tier.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/table_server/test_table.h"
+#include "tests/unit/table_server/tier/row_tier_contract.h"
 
 namespace engram {
 namespace {
 
+using ::engram::test::AllPartitions;
 using ::engram::test::IsOk;
 using ::engram::test::SyntheticRows;
-
-std::vector<PartitionRef> AllPartitions(const Manifest& manifest) {
-  std::vector<PartitionRef> refs;
-  for (size_t i = 0; i < manifest.layers().size(); ++i) {
-    for (uint32_t p = 0; p < manifest.partition_count(i); ++p) {
-      refs.push_back({manifest.layers()[i].layer_id, PartitionId{p}});
-    }
-  }
-  return refs;
-}
 
 std::unique_ptr<HostTier> EmptyHostTier(
     const Manifest& manifest, const std::vector<int>& numa_nodes = {}) {
@@ -76,38 +69,24 @@ std::unique_ptr<RowTier> RefilledHostTier(const Manifest& manifest) {
   return tier;
 }
 
-struct TierCase {
-  const char* name;
-  std::function<std::unique_ptr<RowTier>(const Manifest&)> make;
+using test::RowTierContract;
+using test::TierCase;
+
+// Every row of odd partitions has to be fetched.
+struct FakeOverSynthetic {
+  explicit FakeOverSynthetic(const Manifest& manifest)
+      : synthetic(manifest, test::kTestSeed),
+        fake(synthetic, [rows = manifest.partition_rows()](size_t, RowId row) {
+          return row / rows % 2 != 0;
+        }) {
+    fake.Open();
+  }
+  SyntheticTier synthetic;
+  FakeRowTier fake;
 };
 
-// The contract of RowTier, for every implementation.
-class RowTierTest : public ::testing::TestWithParam<TierCase> {};
-
-TEST_P(RowTierTest, CopiesAnyRowsInAnyOrder) {
-  const Manifest manifest = test::TinyManifest();
-  const std::unique_ptr<RowTier> tier = GetParam().make(manifest);
-  EXPECT_EQ(tier->row_bytes(), manifest.row_format().row_bytes());
-  std::mt19937 random(1);
-  for (size_t layer = 0; layer < manifest.layers().size(); ++layer) {
-    const ManifestLayer& table = manifest.layers()[layer];
-    for (const size_t count : {0, 1, 7, 8, 9, 1000}) {
-      std::vector<RowId> ids(count);
-      for (RowId& id : ids) id = static_cast<RowId>(random() % table.row_count);
-      if (count > 1) ids.back() = static_cast<RowId>(table.row_count - 1);
-      std::string out(count * tier->row_bytes(), '\xEE');  // poisoned
-      ASSERT_THAT(tier->CopyRows(
-                      layer, ids,
-                      absl::MakeSpan(reinterpret_cast<std::byte*>(out.data()),
-                                     out.size())),
-                  IsOk());
-      EXPECT_EQ(out, SyntheticRows(manifest, table.layer_id, ids));
-    }
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(
-    Tiers, RowTierTest,
+    Tiers, RowTierContract,
     ::testing::Values(
         TierCase{
             "Host",
@@ -119,9 +98,15 @@ INSTANTIATE_TEST_SUITE_P(
                  }},
         TierCase{"HostRefilled", RefilledHostTier},
         TierCase{"Synthetic",
-                 [](const Manifest& manifest) -> std::unique_ptr<RowTier> {
-                   return std::make_unique<SyntheticTier>(manifest,
+                 [](const Manifest& manifest) {
+                   return std::make_shared<SyntheticTier>(manifest,
                                                           test::kTestSeed);
+                 }},
+        TierCase{"Fake",
+                 [](const Manifest& manifest) {
+                   const auto made =
+                       std::make_shared<FakeOverSynthetic>(manifest);
+                   return std::shared_ptr<const RowTier>(made, &made->fake);
                  }}),
     [](const auto& info) { return info.param.name; });
 
@@ -144,12 +129,32 @@ TEST(HostTierTest, HoldsOwnedPartitionsOnly) {
   const std::vector<RowId> ids = {
       static_cast<RowId>(3 * manifest.partition_rows())};
   std::string out(tier->row_bytes(), '\xEE');
-  ASSERT_THAT(
-      tier->CopyRows(
-          0, ids,
-          absl::MakeSpan(reinterpret_cast<std::byte*>(out.data()), out.size())),
-      IsOk());
+  std::vector<uint32_t> misses;
+  ASSERT_THAT(tier->CopyRows(0, ids, test::BytesOf(out), misses), IsOk());
   EXPECT_EQ(out, SyntheticRows(manifest, owned[0].layer, ids));
+  EXPECT_TRUE(misses.empty());
+}
+
+TEST(HostTierTest, TellsWhichRowsAreOfPartitionsThatAreNotHere) {
+  const Manifest manifest = test::TinyManifest();
+  const std::unique_ptr<HostTier> tier = EmptyHostTier(manifest);
+  const LayerId layer = manifest.layers()[0].layer_id;
+  Fill(manifest, {{layer, PartitionId{3}}}, *tier);
+  EXPECT_TRUE(tier->IsAllocated(0, PartitionId{3}));
+  EXPECT_FALSE(tier->IsAllocated(0, PartitionId{4}));
+  EXPECT_FALSE(tier->IsAllocated(1, PartitionId{3}));
+  const auto rows = static_cast<RowId>(manifest.partition_rows());
+  const std::vector<RowId> ids = {4 * rows, 3 * rows, 0, 3 * rows + 1};
+  std::string out(ids.size() * tier->row_bytes(), '\xEE');
+  std::vector<uint32_t> misses;
+  tier->CopyAllocated(0, ids, test::BytesOf(out), misses);
+  EXPECT_THAT(misses, ::testing::ElementsAre(0, 2));
+  const size_t row_bytes = tier->row_bytes();
+  const std::string wanted = SyntheticRows(manifest, layer, ids);
+  for (const size_t i : {1, 3}) {
+    EXPECT_EQ(out.substr(i * row_bytes, row_bytes),
+              wanted.substr(i * row_bytes, row_bytes));
+  }
 }
 
 TEST(HostTierTest, FreedMemoryIsUsedFirst) {
