@@ -18,6 +18,7 @@ inline constexpr int kInterruptedExitCode = 130;  // as shells report SIGINT
 
 // Its exit codes are its own: 1 where those of the others are 2.
 inline constexpr char kLoadCommand[] = "load";
+inline constexpr char kVerifyCommand[] = "verify";
 
 // Each adds one subcommand to `app`; when the user chose it, `action` is set.
 // Both must outlive the parsing.
@@ -30,7 +31,10 @@ void AddApply(CLI::App& app, Action& action);
 void AddStatus(CLI::App& app, Action& action);
 void AddPlan(CLI::App& app, Action& action);
 void AddDrain(CLI::App& app, Action& action);
+void AddHeat(CLI::App& app, Action& action);
 void AddLoad(CLI::App& app, Action& action);
+void AddImport(CLI::App& app, Action& action);
+void AddVerify(CLI::App& app, Action& action);
 
 }  // namespace engram::ctl
 

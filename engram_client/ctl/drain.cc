@@ -1,8 +1,6 @@
 // engramctl drain: a server leaves the cluster for good, watched until it holds
 // nothing any more.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -20,6 +18,7 @@
 #include "engram_client/ctl/drain_progress.h"
 #include "engram_client/ctl/find_server.h"
 #include "engram_client/ctl/format.h"
+#include "engram_client/ctl/progress_line.h"
 #include "engram_client/ctl/status_probe.h"
 #include "engram_client/ctl/table_addresses.h"
 #include "engram_client/ctl/table_calls.h"
@@ -29,37 +28,12 @@ namespace {
 
 constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 constexpr absl::Duration kLookInterval = absl::Seconds(1);
-constexpr absl::Duration kLineInterval = absl::Seconds(5);
 
 struct DrainFlags {
   std::string server_name;
   std::string tables;
   bool no_wait = false;
   double timeout_seconds = 3600;
-};
-
-// The progress as a line that is drawn anew on a terminal, else a line every
-// few seconds.
-class ProgressLine {
- public:
-  ~ProgressLine() { Wipe(); }
-
-  void Show(const std::string& text, absl::Time now) {
-    if (terminal_) {
-      std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
-    } else if (now >= next_) {
-      next_ = now + kLineInterval;
-      std::fprintf(stderr, "%s\n", text.c_str());
-    }
-  }
-
-  void Wipe() {
-    if (terminal_) std::fputs("\r\x1b[K", stderr);
-  }
-
- private:
-  const bool terminal_ = isatty(STDERR_FILENO) != 0;
-  absl::Time next_ = absl::InfinitePast();
 };
 
 absl::StatusOr<ServerProbe> FindByName(const DrainFlags& flags) {

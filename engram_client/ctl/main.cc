@@ -11,6 +11,7 @@
 #include "core/base/log.h"
 #include "core/base/malloc_tuning.h"
 #include "engram_client/ctl/commands.h"
+#include "engram_client/ctl/verify_report.h"
 
 namespace engram::ctl {
 namespace {
@@ -23,7 +24,7 @@ table servers may also be given as static:NAME=ADDRESS,..., file:PATH or dns:NAM
 `engramctl COMMAND --help` shows a command's options and examples.
 
 Exit code: 0 done, 1 failed (the reason is on stderr), 2 wrong usage, 130
-interrupted. `load` has its own: see its help.)";
+interrupted. `load` and `verify` have their own: see their help.)";
 
 int Run(int argc, char** argv) {
   CLI::App app(
@@ -40,11 +41,14 @@ int Run(int argc, char** argv) {
   AddHash(app, action);
   AddManifest(app, action);
   AddMakeCheckpoint(app, action);
+  AddImport(app, action);
+  AddVerify(app, action);
   AddGather(app, action);
   AddApply(app, action);
   AddStatus(app, action);
   AddPlan(app, action);
   AddDrain(app, action);
+  AddHeat(app, action);
   AddLoad(app, action);
 
   try {
@@ -53,6 +57,9 @@ int Run(int argc, char** argv) {
     if (app.exit(error) == 0) return 0;
     return app.got_subcommand(kLoadCommand) ? kFailed : kWrongUsage;
   }
+  // What 1 says of verify is that it found damage.
+  const int failed =
+      app.got_subcommand(kVerifyCommand) ? kCannotVerify : kFailed;
   absl::StatusOr<int> result;
   try {
     result = action();
@@ -62,12 +69,12 @@ int Run(int argc, char** argv) {
   if (!result.ok()) {
     std::fprintf(stderr, "engramctl: %s\n",
                  std::string(result.status().message()).c_str());
-    return kFailed;
+    return failed;
   }
   // What went to a full disk or a closed pipe was not printed.
   if (std::fflush(stdout) != 0) {
     std::perror("engramctl: cannot write to stdout");
-    return kFailed;
+    return failed;
   }
   return *result;
 }

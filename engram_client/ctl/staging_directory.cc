@@ -1,7 +1,5 @@
 #include "engram_client/ctl/staging_directory.h"
 
-#include <sys/statvfs.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engram_client/ctl/free_bytes.h"
 
 namespace engram::ctl {
 namespace {
@@ -60,11 +59,7 @@ std::string StagingDirectory::PathOf(absl::string_view name) const {
 }
 
 absl::StatusOr<uint64_t> StagingDirectory::FreeBytes() const {
-  struct statvfs info = {};
-  if (statvfs(staging_.c_str(), &info) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", directory_));
-  }
-  return uint64_t{info.f_bavail} * info.f_frsize;
+  return FreeBytesIn(staging_);
 }
 
 absl::Status StagingDirectory::RemoveOld(absl::string_view name) const {
