@@ -44,5 +44,7 @@ def touch_memory(size):
     with mmap.mmap(-1, size) as memory:
         memory.madvise(mmap.MADV_HUGEPAGE)
         view = (ctypes.c_char * size).from_buffer(memory)
-        ctypes.memset(ctypes.addressof(view), 1, size)
-        del view
+        try:
+            ctypes.memset(ctypes.addressof(view), 1, size)
+        finally:
+            del view  # or it could not be closed

@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import threading
 import time
 
-START_SECONDS = 180  # to read a table and say so
+START_SECONDS = 600  # to read a table and say so
 STOP_SECONDS = 10
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)  # loaded before any fork
@@ -47,8 +48,12 @@ class StartError(Exception):
 class Servers:
     """Starts servers. A context manager: at its end all are stopped, its directory is removed."""
 
+    def __init__(self, parent=None):
+        """`parent`: where the directory is to be; None: where temporary files are."""
+        self.parent = parent
+
     def __enter__(self):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="engram-bench-"))
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="engram-bench-", dir=self.parent))
         self.processes = []
         return self
 
@@ -75,17 +80,18 @@ class Servers:
         if code != 0:
             raise StartError("%s ended with %d" % (command[0], code))
 
-    def start(self, name, *command):
-        """A server of this project, which says where it listens and when it is ready."""
-        return self.start_all([(name, command)])[0]
+    def start(self, name, *command, enter=None):
+        """A server of this project, which says where it listens and when it is ready. `enter` is called in its
+        process before."""
+        return self.start_all([(name, command)], enter)[0]
 
-    def start_all(self, named_commands):
+    def start_all(self, named_commands, enter=None):
         """Several at once: a cluster's servers load side by side."""
         started = []
         for name, command in named_commands:
             log = self.directory / (name + ".log")
             with open(log, "wb") as err:
-                process = self._spawn(command, subprocess.PIPE, err)
+                process = self._spawn(command, subprocess.PIPE, err, enter=enter)
             started.append((process, log, _Lines(process.stdout)))
         servers = []
         for process, log, lines in started:
@@ -93,6 +99,13 @@ class Servers:
             self._line(process, log, lines, "ready")
             servers.append(Server(address, process.pid))
         return servers
+
+    def start_worker(self, *command, enter=None, environment=None):
+        """A program that says "ready", then answers each line of JSON with another."""
+        process = self._spawn(command, subprocess.PIPE, None, environment, enter, subprocess.PIPE)
+        worker = Worker(process)
+        worker.expect("ready", START_SECONDS)
+        return worker
 
     def start_redis(self):
         port = _free_port()
@@ -140,9 +153,13 @@ class Servers:
             process.wait()
         self.processes.remove(process)
 
-    def _spawn(self, command, out, err, more_environment=None):
-        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                   env={**os.environ, **(more_environment or {})}, preexec_fn=_die_with_parent)
+    def _spawn(self, command, out, err, more_environment=None, enter=None, stdin=subprocess.DEVNULL):
+        def begin():
+            _die_with_parent()
+            if enter is not None:
+                enter()
+        process = subprocess.Popen([str(word) for word in command], stdin=stdin, stdout=out, stderr=err,
+                                   env={**os.environ, **(more_environment or {})}, preexec_fn=begin)
         self.processes.append(process)
         return process
 
@@ -165,6 +182,40 @@ class Servers:
         end = log.read_text(errors="replace")[-2000:]
         return StartError("%s: no %s, %s\n%s" % (
             process.args[0], what, "still running" if code is None else "it ended with %d" % code, end))
+
+
+class Worker:
+    """What start_worker gives."""
+
+    def __init__(self, process):
+        self.process = process
+        self.pid = process.pid
+        self.lines = _Lines(process.stdout)
+        self.read = 0
+
+    def ask(self, question, seconds):
+        try:
+            self.process.stdin.write(json.dumps(question).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended; why is told below
+        return json.loads(self._next(seconds))
+
+    def expect(self, line, seconds):
+        found = self._next(seconds)
+        if found != line:
+            raise StartError("%s said '%s', not '%s'" % (self.process.args[0], found, line))
+
+    def _next(self, seconds):
+        line = self.lines.at(self.read, seconds)
+        if line is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(1)
+            code = self.process.poll()
+            raise StartError("%s said nothing, %s" % (" ".join(self.process.args[:3]),
+                             "still running" if code is None else "it ended with %d" % code))
+        self.read += 1
+        return line
 
 
 class _Lines:
@@ -192,6 +243,11 @@ class _Lines:
         with self.changed:
             self.changed.wait_for(lambda: found() is not None or self.ended, seconds)
             return found()
+
+    def at(self, index, seconds):
+        with self.changed:
+            self.changed.wait_for(lambda: index < len(self.lines) or self.ended, seconds)
+            return self.lines[index] if index < len(self.lines) else None
 
 
 def _free_port():

@@ -1,34 +1,31 @@
 """https_load_vs_curl: from the start of a table server to its readiness, a checkpoint by https:// from nginx on
 this machine, against curl fetching the same bytes from it."""
-import json
 import os
 import statistics
-import struct
 import sys
 import time
 
 import bench_machine
+import made_checkpoint
 
 sys.path.append(str(bench_machine.ROOT / "tests/testing"))
 from certificate import make_certificate
 
 NAME = "https_load"
 WHAT = "a checkpoint over TLS from a local nginx, against curl"
-VOCAB, QUICK_VOCAB = 85000, 25000  # 48 rows of 264 bytes each: 1.1 GB, 0.3 GB
+TABLE_BYTES, QUICK_TABLE_BYTES = 1.1e9, 0.3e9
 PARALLEL = 8  # connections, on both sides
 SECONDS = 600
 
 
 def measure(servers, arguments, say):
-    checkpoint = servers.directory / "checkpoint"
-    servers.run(arguments.bin / "engramctl", "make-checkpoint", "--preset", "v41-mini", "--vocab-size",
-                QUICK_VOCAB if arguments.quick else VOCAB, "--seed", 1, "--out", checkpoint, seconds=SECONDS)
+    checkpoint, total = made_checkpoint.make(
+        servers, arguments, QUICK_TABLE_BYTES if arguments.quick else TABLE_BYTES, say)
     certificate, key = make_certificate(servers.directory)
     nginx = servers.start_nginx(servers.directory, certificate, key)
     root = "https://%s/checkpoint" % nginx.address
     os.environ["no_proxy"] = "127.0.0.1"  # whatever the environment's proxies are
-    ranges = table_ranges(checkpoint)
-    total = sum(end - begin for _, begin, end in ranges)
+    ranges = made_checkpoint.table_ranges(checkpoint)
     rounds = []
     for i in range(arguments.rounds):
         # In turns that change places; both find the files in the page cache.
@@ -46,24 +43,6 @@ def measure(servers, arguments, say):
             {"table_bytes": total, "requests": len(ranges), "rounds": rounds,
              "nginx": bench_machine.first_line("dpkg-query", "-W", "-f", "${Version}", "nginx-light"),
              "curl": bench_machine.first_line("curl", "--version")})
-
-
-def table_ranges(checkpoint):
-    """(file, begin, end) of what a server that owns everything asks for: each partition's scales and codes."""
-    manifest = json.loads((checkpoint / "engram_manifest.json").read_text())
-    index = json.loads((checkpoint / "model.safetensors.index.json").read_text())["weight_map"]
-    ranges = []
-    for layer in manifest["layers"]:
-        for column in ("scale", "weight"):
-            tensor = "layers.%d.engram.embed.%s" % (layer["layer_id"], column)
-            path = checkpoint / index[tensor]
-            with open(path, "rb") as file:
-                size, = struct.unpack("<Q", file.read(8))
-                begin, end = json.loads(file.read(size))[tensor]["data_offsets"]
-            step = (end - begin) // layer["row_count"] * manifest["partition_rows"]
-            begin, end = begin + 8 + size, end + 8 + size
-            ranges += [(path.name, at, min(at + step, end)) for at in range(begin, end, step)]
-    return ranges
 
 
 def curl_seconds(servers, arguments, root, ranges, certificate):

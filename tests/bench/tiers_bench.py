@@ -13,14 +13,20 @@ import sys
 
 import bench_machine
 import bench_servers
+import cold_bench
 import https_load_bench
+import load_bench
+import memory_bench
+import restart_bench
+import stores_bench
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = [https_load_bench]
+PARTS = [load_bench, restart_bench, https_load_bench, stores_bench, cold_bench, memory_bench]
 
-# ratio -> (at least or at most, goal)
+# ratio -> (at least, more than or at most; goal)
 GOALS = {
-    "https_load_vs_curl": (">=", 0.7),
+    "load_vs_dd": (">=", 0.8), "warm_restart_vs_dd": (">=", 0.8), "https_load_vs_curl": (">=", 0.7),
+    "cold_vs_mmap": (">", 1), "cold_vs_rocksdb_cache": (">", 1), "peak_memory_vs_budget": ("<=", 1.05),
 }
 
 
@@ -34,6 +40,10 @@ def parse_arguments():
     parser.add_argument("--only", type=lambda text: text.split(","), default=names, metavar="NAMES",
                         help="a comma-separated list of " + ", ".join(names))
     parser.add_argument("--rounds", type=int, default=3, help="of which the ratios are medians")
+    parser.add_argument("--dir", type=pathlib.Path, metavar="DIR",
+                        help="on the disk that is measured (default: where temporary files are)")
+    parser.add_argument("--minutes", type=float, help="of load of the part memory (default: %g, with --quick %g)" % (
+        memory_bench.MINUTES, memory_bench.QUICK_MINUTES))
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = set(arguments.only) - set(names)
@@ -46,7 +56,8 @@ def verdict(name, value):
     if name not in GOALS:
         return ""
     sign, goal = GOALS[name]
-    return "%s %-4g %s" % (sign, goal, "ok" if (value >= goal if sign == ">=" else value <= goal) else "MISSED")
+    ok = {">=": value >= goal, ">": value > goal, "<=": value <= goal}[sign]
+    return "%s %-4g %s" % (sign, goal, "ok" if ok else "MISSED")
 
 
 def main():
@@ -58,7 +69,7 @@ def main():
         for part in PARTS:
             if part.NAME not in arguments.only:
                 continue
-            with bench_servers.Servers() as servers:
+            with bench_servers.Servers(arguments.dir) as servers:
                 ratios, definitions, details = part.measure(
                     servers, arguments, lambda text: print("bench: %s: %s" % (part.NAME, text), file=sys.stderr))
             result["parts"][part.NAME] = details
