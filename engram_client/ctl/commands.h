@@ -9,14 +9,16 @@
 namespace engram::ctl {
 
 // What the chosen subcommand does once the whole command line is understood.
-// The value is the exit code; an error is printed and gives exit code 1.
+// The value is the exit code; an error is printed and gives exit code 1, 2 of
+// verify.
 using Action = std::function<absl::StatusOr<int>()>;
 
 // Exit code of a command line that makes no sense, other than kLoadCommand's.
 inline constexpr int kWrongUsage = 2;
 inline constexpr int kInterruptedExitCode = 130;  // as shells report SIGINT
 
-// Its exit codes are its own: 1 where those of the others are 2.
+// Their exit codes are their own: wrong usage of load is 1, a failure of verify
+// 2.
 inline constexpr char kLoadCommand[] = "load";
 inline constexpr char kVerifyCommand[] = "verify";
 

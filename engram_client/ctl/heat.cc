@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "core/rpc/shutdown_signal.h"
 #include "engram_client/ctl/commands.h"
 #include "engram_client/ctl/format.h"
+#include "engram_client/ctl/heat_merge.h"
 #include "engram_client/ctl/heat_recordings.h"
 #include "engram_client/ctl/heat_report.h"
 #include "engram_client/ctl/progress_line.h"
@@ -39,29 +39,6 @@ struct HeatFlags {
   double timeout_seconds = 10;
 };
 
-// Before anything is recorded for nothing.
-absl::Status CheckAlike(absl::Span<const ServerProbe> servers) {
-  const ServerProbe* first = nullptr;
-  std::map<uint64_t, const ServerProbe*> instances;
-  for (const ServerProbe& server : servers) {
-    if (!server.error.empty()) continue;
-    if (first == nullptr) first = &server;
-    if (server.version != first->version) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("servers of different tables: ", first->address,
-                       " serves ", ShortVersion(first->version), ", ",
-                       server.address, " ", ShortVersion(server.version),
-                       ": give those of one table with --only-these"));
-    }
-    const auto [other, is_new] = instances.emplace(server.instance_id, &server);
-    if (!is_new) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          other->second->address, " and ", server.address, " are one server"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // All that are meant, whether they answer or not.
 absl::StatusOr<std::vector<std::string>> FindServers(const HeatFlags& flags) {
   const absl::Duration timeout = absl::Seconds(flags.timeout_seconds);
@@ -70,11 +47,15 @@ absl::StatusOr<std::vector<std::string>> FindServers(const HeatFlags& flags) {
   const std::vector<ServerProbe> servers =
       flags.only_these ? ProbeServers(given, absl::Now() + timeout)
                        : ProbeCluster(given, timeout, {});
-  ENGRAM_RETURN_IF_ERROR(CheckAlike(servers));
   std::vector<std::string> addresses;
+  std::vector<HeatServer> known;
   for (const ServerProbe& server : servers) {
     addresses.push_back(server.address);
+    if (!server.error.empty()) continue;
+    known.push_back({server.address, server.version, server.instance_id});
   }
+  // Before anything is recorded for nothing.
+  ENGRAM_RETURN_IF_ERROR(CheckAlike(known));
   if (addresses.size() > kMaxServers) {
     return absl::InvalidArgumentError(
         absl::StrCat(addresses.size(), " servers, the limit is ", kMaxServers,

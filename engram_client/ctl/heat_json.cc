@@ -20,9 +20,8 @@
 //                      get, share_error; bytes of these rows; cache_mb: the
 //                      --cache-mb that has room for them (null: none has)
 //   coverage[]         share; rows: the fewest that get it; bytes, cache_mb
-//   layers[]           layer_id, lookups, partitions, partitions_asked (at
-//   all),
-//                      max_over_mean, p99_over_mean (of those asked),
+//   layers[]           layer_id, lookups, partitions, partitions_asked:
+//                      at all; max_over_mean, p99_over_mean: of those;
 //                      partition_lookups[partition]
 //   top_rows[]         layer_id, row, lookups, share_of_lookups, exact
 

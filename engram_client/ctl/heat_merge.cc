@@ -27,8 +27,8 @@ std::vector<RowHeat> MostFirst(const Counts& counts) {
   return rows;
 }
 
-bool SameTable(const ServerHeat& a, const ServerHeat& b) {
-  return a.version == b.version && a.row_bytes == b.row_bytes &&
+bool SameLayout(const ServerHeat& a, const ServerHeat& b) {
+  return a.row_bytes == b.row_bytes &&
          std::equal(
              a.layers.begin(), a.layers.end(), b.layers.begin(), b.layers.end(),
              [](const LayerHeat& x, const LayerHeat& y) {
@@ -37,23 +37,21 @@ bool SameTable(const ServerHeat& a, const ServerHeat& b) {
              });
 }
 
-absl::Status CheckAlike(absl::Span<const ServerHeat* const> servers) {
+absl::Status CheckCanBeMerged(absl::Span<const ServerHeat* const> servers) {
   if (servers.empty()) {
     return absl::FailedPreconditionError("no server recorded anything");
   }
-  for (size_t i = 1; i < servers.size(); ++i) {
-    if (!SameTable(*servers[i], *servers[0])) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "servers of different tables: ", servers[0]->address, " serves ",
-          ShortVersion(servers[0]->version), ", ", servers[i]->address, " ",
-          ShortVersion(servers[i]->version)));
-    }
-    for (size_t j = 0; j < i; ++j) {
-      if (servers[i]->instance_id != servers[j]->instance_id) continue;
-      return absl::FailedPreconditionError(
-          absl::StrCat(servers[j]->address, " and ", servers[i]->address,
-                       " are one server"));
-    }
+  std::vector<HeatServer> identities;
+  for (const ServerHeat* server : servers) {
+    identities.push_back(
+        {server->address, server->version, server->instance_id});
+  }
+  ENGRAM_RETURN_IF_ERROR(CheckAlike(identities));
+  for (const ServerHeat* server : servers) {
+    if (SameLayout(*server, *servers[0])) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        servers[0]->address, " and ", server->address,
+        " tell of different layouts of table ", ShortVersion(server->version)));
   }
   return absl::OkStatus();
 }
@@ -69,12 +67,32 @@ void AddPartitions(const ServerHeat& server, ClusterHeat& cluster) {
 
 }  // namespace
 
+absl::Status CheckAlike(absl::Span<const HeatServer> servers) {
+  absl::flat_hash_map<uint64_t, const HeatServer*> instances;
+  for (const HeatServer& server : servers) {
+    if (server.version != servers[0].version) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("servers of different tables: ", servers[0].address,
+                       " serves ", ShortVersion(servers[0].version), ", ",
+                       server.address, " ", ShortVersion(server.version),
+                       ": give those of one table by --only-these"));
+    }
+    const auto [other, is_new] =
+        instances.try_emplace(server.instance_id, &server);
+    if (!is_new) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          other->second->address, " and ", server.address, " are one server"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ClusterHeat> MergeHeat(absl::Span<const ServerHeat> servers) {
   std::vector<const ServerHeat*> counted;
   for (const ServerHeat& server : servers) {
     if (server.error.empty()) counted.push_back(&server);
   }
-  ENGRAM_RETURN_IF_ERROR(CheckAlike(counted));
+  ENGRAM_RETURN_IF_ERROR(CheckCanBeMerged(counted));
   ClusterHeat cluster{.version = counted[0]->version,
                       .row_bytes = counted[0]->row_bytes,
                       .layers = counted[0]->layers,

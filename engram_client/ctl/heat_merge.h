@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engram_client/ctl/heat_reader.h"
@@ -28,6 +29,17 @@ struct ClusterHeat {
   uint64_t lookups_per_hit = 0;
   uint64_t hot_missed = 0;
 };
+
+// Who a server says it is.
+struct HeatServer {
+  std::string address;
+  std::string version;  // of its table
+  uint64_t instance_id = 0;
+};
+
+// FAILED_PRECONDITION: they serve different tables, or one of them stands
+// twice.
+absl::Status CheckAlike(absl::Span<const HeatServer> servers);
 
 // Of the servers without an error. FAILED_PRECONDITION: there are none, they
 // serve different tables, or one of them stands twice.

@@ -90,7 +90,6 @@ HeatRecordings::Progress HeatRecordings::progress() const {
   MutexLock lock(&mutex_);
   Progress sum;
   for (const auto& call : calls_) {
-    sum.ended += call->ended ? 1 : 0;
     if (!call->recording) continue;
     const uint64_t elapsed_ms = call->progress.elapsed_ms();
     sum.elapsed_ms =

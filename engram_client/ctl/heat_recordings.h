@@ -30,7 +30,6 @@ class HeatRecordings {
   // Of all servers together.
   struct Progress {
     size_t recording = 0;     // have begun
-    size_t ended = 0;         // well or not
     uint64_t elapsed_ms = 0;  // of the one that began last
     uint64_t lookups = 0;
     uint64_t sampled_rows = 0;

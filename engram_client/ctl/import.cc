@@ -98,10 +98,10 @@ int Interrupted(const ShutdownSignal& signal, const std::string& what) {
 }
 
 absl::StatusOr<int> ImportInto(const ImportFlags& flags,
-                               const TableSource& source, LocalStore& store,
+                               const TableSource& source,
+                               const LocalStorePlace& place, LocalStore& store,
                                const std::vector<PartitionRef>& wanted,
                                ShutdownSignal& signal) {
-  const LocalStorePlace place = LocalStorePlace::Parse(flags.store).value();
   const std::vector<PartitionRef> missing = MissingIn(store, wanted);
   ENGRAM_ASSIGN_OR_RETURN(const uint64_t free_bytes, FreeBytesIn(place.dir));
   ENGRAM_RETURN_IF_ERROR(
@@ -159,20 +159,20 @@ absl::StatusOr<int> RunImport(ImportFlags flags) {
     return WrongUsage(wanted.status());
   }
   ENGRAM_RETURN_IF_ERROR(wanted.status());
+  ENGRAM_ASSIGN_OR_RETURN(const LocalStorePlace place,
+                          LocalStorePlace::Parse(flags.store));
   ENGRAM_ASSIGN_OR_RETURN(
       const std::unique_ptr<LocalStore> store,
-      OpenLocalStore(source->manifest,
-                     {.store = flags.store,
-                      .max_store_bytes = flags.store_gb * 1'000'000'000}));
-  return ImportInto(flags, *source, *store, *wanted, signal);
+      OpenLocalStore(source->manifest, place,
+                     {.max_store_bytes = flags.store_gb * 1'000'000'000}));
+  return ImportInto(flags, *source, place, *store, *wanted, signal);
 }
 
 constexpr char kFooter[] =
     R"(Each partition is read, compared with the manifest and put into the store, which
 keeps the manifest too; those that are there already are skipped, unread unless
---check is given. Whenever it is
-ended, by whatever, each partition is in the store or it is not: run it again to
-go on. A store that a server uses is refused. With --members, --server-name,
+--check is given. Whenever it is ended, by whatever, each partition is in the
+store or it is not: run it again to go on. A store that a server uses is refused. With --members, --server-name,
 --replicas and --layers as a table server has them: only what that server owns.
 Prints the table version on stdout.
 

@@ -9,6 +9,7 @@
 #include "core/base/progress.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
+#include "table_server/loading/local_copy.h"
 #include "table_server/loading/verified_sources.h"
 
 namespace engram::ctl {
@@ -17,20 +18,6 @@ namespace {
 std::string Sized(uint64_t bytes) {
   return absl::StrCat(FormatBytes(bytes), " (", bytes, " bytes)");
 }
-
-// What a store has, as a source.
-class StoredCopies final : public PartitionSource {
- public:
-  explicit StoredCopies(LocalStore& store) : store_(store) {}
-  std::string description() const override { return store_.description(); }
-  absl::Status Read(const PartitionRef& ref, absl::Span<std::byte> out,
-                    OnBytes on_bytes) override {
-    return store_.Read(ref, out, on_bytes);
-  }
-
- private:
-  LocalStore& store_;
-};
 
 class Import {
  public:
@@ -78,7 +65,7 @@ class Import {
   }
 
   LocalStore& store_;
-  StoredCopies copies_;
+  LocalCopy copies_;
   VerifiedSources sources_;
   mutable Mutex mutex_;
   ImportResult result_ ABSL_GUARDED_BY(mutex_);

@@ -24,7 +24,7 @@ table servers may also be given as static:NAME=ADDRESS,..., file:PATH or dns:NAM
 `engramctl COMMAND --help` shows a command's options and examples.
 
 Exit code: 0 done, 1 failed (the reason is on stderr), 2 wrong usage, 130
-interrupted. `load` and `verify` have their own: see their help.)";
+interrupted. `load`, `import` and `verify` have their own: see their help.)";
 
 int Run(int argc, char** argv) {
   CLI::App app(

@@ -15,9 +15,9 @@ CLI::Option* AddCheckpointFlags(CLI::App& command, TableSourceOptions& options);
 // Opening a checkpoint by URL ends, CANCELLED, when a signal has come.
 void EndOpeningAt(const ShutdownSignal& signal, TableSourceOptions& options);
 
-// Whether a signal has come. The first time it has, says that what is under way
-// is finished and that another signal ends the process at once, which it does
-// from then on.
+// Whether a signal has come. If it has, says that what is under way is finished
+// and that another signal ends the process at once, which it does from then on.
+// REQUIRES: not asked again then.
 bool EndsAtTheNext(ShutdownSignal& signal);
 
 // As shells report what ended a process. REQUIRES: one has come.

@@ -193,8 +193,9 @@ void AddVerify(CLI::App& app, Action& action) {
   CLI::Option* checkpoint = AddCheckpointFlags(*command, flags->table);
   CLI::Option* manifest =
       command->add_option("--manifest", flags->table.manifest_path,
-                          "engram_manifest.json of a store, or of a checkpoint "
-                          "by URL where none lies beside it");
+                          "engram_manifest.json of a store without "
+                          "--checkpoint, or of a checkpoint by URL where none "
+                          "lies beside it");
   command->add_option("--store", flags->store, "flat:DIR or rocksdb:DIR");
   command
       ->add_option("--table-version", flags->version,

@@ -16,12 +16,13 @@ constexpr size_t kBufferBytes = size_t{2} << 20;
 
 }  // namespace
 
-CheckpointSource::CheckpointSource(const Checkpoint& checkpoint,
-                                   const Manifest& manifest)
+CheckpointSource::CheckpointSource(
+    const Checkpoint& checkpoint, const Manifest& manifest,
+    absl::FunctionRef<bool(const TensorView&)> is_cached)
     : checkpoint_(checkpoint), manifest_(manifest) {
   for (const LayerTensors& layer : checkpoint.layers()) {
     Columns columns;
-    if (!DirectColumn::IsCached(layer.embed_weight)) {
+    if (!is_cached(layer.embed_weight)) {
       columns.scales =
           DirectColumn::Open(layer.embed_scale, StoreFiles::Disk());
       columns.codes =

@@ -20,7 +20,10 @@ namespace engram {
 class CheckpointSource final : public PartitionSource {
  public:
   // Both must outlive the source. REQUIRES: the manifest is the checkpoint's.
-  CheckpointSource(const Checkpoint& checkpoint, const Manifest& manifest);
+  // `is_cached`: whether a tensor is to be read as it is mapped.
+  CheckpointSource(const Checkpoint& checkpoint, const Manifest& manifest,
+                   absl::FunctionRef<bool(const TensorView&)> is_cached =
+                       DirectColumn::IsCached);
 
   std::string description() const override { return checkpoint_.dir(); }
   absl::Status Read(

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "core/base/status_macros.h"
 #include "table_server/store/flat_store.h"
 #include "table_server/store/rocks_store.h"
 #include "table_server/store/store_manifest.h"
@@ -28,9 +27,8 @@ std::string LocalStorePlace::manifests() const {
 }
 
 absl::StatusOr<std::unique_ptr<LocalStore>> OpenLocalStore(
-    const Manifest& manifest, const TierOptions& options) {
-  ENGRAM_ASSIGN_OR_RETURN(const LocalStorePlace place,
-                          LocalStorePlace::Parse(options.store));
+    const Manifest& manifest, const LocalStorePlace& place,
+    const TierOptions& options) {
   if (place.kind == LocalStorePlace::Kind::kFlat) {
     return FlatStore::Open(
         manifest, {.dir = place.dir,

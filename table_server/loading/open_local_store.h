@@ -26,10 +26,11 @@ struct LocalStorePlace {
   std::string dir;
 };
 
-// options.store. INVALID_ARGUMENT as LocalStorePlace::Parse; otherwise as the
-// store's Open. `manifest` must outlive the store.
+// As the store's Open, with the limits of `options`. `manifest` must outlive
+// the store.
 absl::StatusOr<std::unique_ptr<LocalStore>> OpenLocalStore(
-    const Manifest& manifest, const TierOptions& options);
+    const Manifest& manifest, const LocalStorePlace& place,
+    const TierOptions& options);
 
 // To be read only. As the store's Open; `manifest` must outlive the store.
 absl::StatusOr<std::unique_ptr<LocalStore>> OpenLocalStoreToRead(

@@ -124,14 +124,12 @@ class TieredStorage final : public RowStorage {
 };
 
 // For a start without the network.
-void NoteServed(const Manifest& manifest, const TierOptions& options) {
-  const auto place = LocalStorePlace::Parse(options.store);
+void NoteServed(const Manifest& manifest, const LocalStorePlace& place) {
   const absl::Status noted =
-      place.ok() ? NoteServedVersion(place->manifests(), manifest.version())
-                 : place.status();
+      NoteServedVersion(place.manifests(), manifest.version());
   if (noted.ok()) return;
-  spdlog::warn("{} does not know which table version it serves: {}",
-               options.store, std::string(noted.message()));
+  spdlog::warn("{} does not know which table version is served: {}", place.dir,
+               std::string(noted.message()));
 }
 
 absl::StatusOr<std::unique_ptr<RowStorage>> CreateTiered(
@@ -148,9 +146,11 @@ absl::StatusOr<std::unique_ptr<RowStorage>> CreateTiered(
                                      parts.available,
                                      absl::MakeConstSpan(&cache, 1)));
   parts.host = std::move(host);
-  ENGRAM_ASSIGN_OR_RETURN(parts.local,
-                          OpenLocalStore(source.manifest, options.tiers));
-  NoteServed(source.manifest, options.tiers);
+  ENGRAM_ASSIGN_OR_RETURN(const LocalStorePlace place,
+                          LocalStorePlace::Parse(options.tiers.store));
+  ENGRAM_ASSIGN_OR_RETURN(
+      parts.local, OpenLocalStore(source.manifest, place, options.tiers));
+  NoteServed(source.manifest, place);
   parts.damaged = std::make_unique<DamagedCopies>();
   if (options.tiers.cache_bytes > 0) {
     ENGRAM_ASSIGN_OR_RETURN(

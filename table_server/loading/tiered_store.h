@@ -14,6 +14,7 @@
 #include "core/model/checkpoint.h"
 #include "core/model/manifest.h"
 #include "table_server/loading/available_memory.h"
+#include "table_server/loading/local_copy.h"
 #include "table_server/loading/partition_source.h"
 #include "table_server/loading/partition_store.h"
 #include "table_server/loading/stored_copies.h"
@@ -90,20 +91,6 @@ class TieredStore final : public PartitionStore {
 
  private:
   using OnBytes = VerifiedSources::OnBytes;
-
-  // The local store as a source.
-  class LocalCopy final : public PartitionSource {
-   public:
-    explicit LocalCopy(LocalStore& local) : local_(local) {}
-    std::string description() const override { return local_.description(); }
-    absl::Status Read(const PartitionRef& ref, absl::Span<std::byte> out,
-                      OnBytes on_bytes) override {
-      return local_.Read(ref, out, on_bytes);
-    }
-
-   private:
-    LocalStore& local_;
-  };
 
   absl::Status LoadAnywhere(const PartitionRef& ref, size_t layer_index,
                             OnBytes on_bytes);

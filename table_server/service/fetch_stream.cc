@@ -21,11 +21,11 @@ FetchStream::FetchStream(const CallSource& source)
     : WriteStream(*source.loop),
       source_(source),
       service_(*source.service),
-      moved_at_ns_(absl::ToUnixNanos(service_.clock.Now())) {}
+      stall_(service_.clock.Now()) {}
 
 void FetchStream::Begin() {
   Await(source_);
-  moved_at_ns_.store(absl::ToUnixNanos(service_.clock.Now()));
+  stall_.Moved(service_.clock.Now());
   const absl::Status status = Admit();
   if (!status.ok()) return EndWith(status);
   if (range_.size() == 0) return EndWith(absl::OkStatus());
@@ -53,9 +53,8 @@ absl::Status FetchStream::Admit() {
 void FetchStream::Stop() { EndWith(service_.DrainingError()); }
 
 void FetchStream::Expire() {
-  const absl::Time moved_at = absl::FromUnixNanos(moved_at_ns_.load());
   if (ended_.load()) return;
-  if (service_.clock.Now() - moved_at > service_.limits.stall) {
+  if (stall_.IsStalled(service_.clock.Now(), service_.limits.stall)) {
     context()->TryCancel();
   }
 }
@@ -120,7 +119,7 @@ bool FetchStream::MakeMessage(v1::FetchPartitionResponse& message) {
 }
 
 void FetchStream::BeforeWrite(const v1::FetchPartitionResponse& message) {
-  moved_at_ns_.store(absl::ToUnixNanos(service_.clock.Now()));
+  stall_.Moved(service_.clock.Now());
   service_.metrics.Fetched(message.rows().size());
   if (range_.size() > 0) ScheduleCopy();
 }

@@ -2,7 +2,6 @@
 #define ENGRAM_TABLE_SERVER_SERVICE_FETCH_STREAM_H_
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "table_server/service/call_source.h"
 #include "table_server/service/live_set.h"
 #include "table_server/service/service_context.h"
+#include "table_server/service/stall_watch.h"
 
 namespace engram {
 
@@ -52,7 +52,7 @@ class FetchStream final
 
   const CallSource source_;
   ServiceContext& service_;
-  std::atomic<int64_t> moved_at_ns_;  // when the last piece went, Unix time
+  StallWatch stall_;
   std::atomic<bool> ended_{false};
   std::atomic<int> uses_of_place_{1};
 

@@ -64,7 +64,10 @@ void HeatStream::Await(const CallSource& source) {
 }
 
 HeatStream::HeatStream(const CallSource& source)
-    : WriteStream(*source.loop), source_(source), service_(*source.service) {}
+    : WriteStream(*source.loop),
+      source_(source),
+      service_(*source.service),
+      stall_(service_.clock.Now()) {}
 
 void HeatStream::Begin() {
   Await(source_);
@@ -92,7 +95,7 @@ absl::Status HeatStream::Start() {
   if (!service_.accepting.load()) return service_.DrainingError();
   recording_ = std::make_shared<HeatRecording>(service_.manifest, rows);
   began_at_ = service_.clock.Now();
-  moved_at_ns_.store(absl::ToUnixNanos(began_at_));
+  stall_.Moved(began_at_);
   ends_at_ = began_at_ + absl::Milliseconds(duration_ms);
   if (!service_.heat.Start(recording_)) {
     return WithRetryAfter(
@@ -113,13 +116,12 @@ void HeatStream::Expire() {
   if (!started_.load()) return;
   const absl::Time now = service_.clock.Now();
   // Before that there is something to tell every second.
-  const absl::Time moved_at = absl::FromUnixNanos(moved_at_ns_.load());
-  if (now - moved_at > service_.limits.stall) context()->TryCancel();
+  if (stall_.IsStalled(now, service_.limits.stall)) context()->TryCancel();
   if (over_.load()) return;
   if (now >= ends_at_) {
     service_.heat.Stop(recording_.get());
     took_ = now - began_at_;
-    moved_at_ns_.store(absl::ToUnixNanos(now));
+    stall_.Moved(now);
     over_.store(true);
     return End(grpc::Status::OK, /*tell_first=*/true);
   }
@@ -127,7 +129,7 @@ void HeatStream::Expire() {
 }
 
 void HeatStream::BeforeWrite(const v1::RecordHeatResponse&) {
-  moved_at_ns_.store(absl::ToUnixNanos(service_.clock.Now()));
+  stall_.Moved(service_.clock.Now());
 }
 
 void HeatStream::OnEnded(const grpc::Status& status) {

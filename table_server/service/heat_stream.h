@@ -13,6 +13,7 @@
 #include "table_server/service/call_source.h"
 #include "table_server/service/live_set.h"
 #include "table_server/service/service_context.h"
+#include "table_server/service/stall_watch.h"
 
 namespace engram {
 
@@ -59,7 +60,7 @@ class HeatStream final
   std::atomic<bool> over_{false};             // what was counted is told
   absl::Duration took_;                       // once it is over
   std::atomic<int64_t> next_progress_ns_{0};  // Unix time
-  std::atomic<int64_t> moved_at_ns_{0};       // when the last message went
+  StallWatch stall_;
 
   // Of whoever makes the message.
   bool told_totals_ = false;

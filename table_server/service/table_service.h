@@ -47,8 +47,9 @@ class TableService final : public TableRpc, public QueueService {
   // What GetTable says.
   void SetReady(bool ready) { ready_.store(ready); }
 
-  // New calls get DRAINING from now on, watches and fetches end, streams end
-  // once their gathers have. GetTable, Exchange and Leave answer on.
+  // New calls get DRAINING from now on, watches, fetches and recordings end,
+  // streams end once their gathers have. GetTable, Exchange and Leave answer
+  // on.
   void StopAccepting();
 
   // No gather, stream, watch, fetch or recording is open.

@@ -50,17 +50,17 @@ absl::StatusOr<size_t> BlockFetch::Plan() {
 absl::Status BlockFetch::CheckIsThere(const BlockRead& read) const {
   const RowId last_row = fetch_.row_ids[slots_[read.first + read.count - 1]];
   const ManifestLayer& layer = table_.manifest.layers()[fetch_.layer_index];
-  const std::string of_layer =
-      absl::StrCat(" of layer ", ToInt(layer.layer_id));
   if (last_row >= layer.row_count) {
-    return absl::NotFoundError(absl::StrCat("row ", last_row, of_layer,
+    return absl::NotFoundError(absl::StrCat("row ", last_row, " of layer ",
+                                            ToInt(layer.layer_id),
                                             ", which has ", layer.row_count));
   }
   if (!table_.index.Has(fetch_.layer_index, read.partition)) {
-    return WithDamagedPartition(absl::NotFoundError(absl::StrCat(
-                                    "partition ", ToInt(read.partition),
-                                    of_layer, " is not in ", table_.store)),
-                                {layer.layer_id, read.partition});
+    return WithDamagedPartition(
+        absl::NotFoundError(absl::StrCat("partition ", ToInt(read.partition),
+                                         " of layer ", ToInt(layer.layer_id),
+                                         " is not in ", table_.store)),
+        {layer.layer_id, read.partition});
   }
   return absl::OkStatus();
 }
@@ -69,8 +69,6 @@ absl::Status BlockFetch::Read(size_t i) {
   const LayerId layer = table_.manifest.layers()[fetch_.layer_index].layer_id;
   const PartitionRef ref{layer, reads_[i].partition};
   absl::Status status = ReadBlock(ref, reads_[i]);
-  // The index has the partition, the disk has lost it.
-  if (absl::IsNotFound(status)) status = absl::DataLossError(status.message());
   if (!absl::IsDataLoss(status)) return status;
   return WithDamagedPartition(std::move(status), ref);
 }

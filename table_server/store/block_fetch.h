@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/ids.h"
 #include "core/model/manifest.h"
@@ -32,7 +32,7 @@ class BlockFetch : public ReadJob {
   struct Table {
     const Manifest& manifest;
     const StoredIndex& index;
-    std::string store;  // for messages
+    absl::string_view store;  // for messages; outlives the fetch
     uint64_t rows_per_block = 0;
   };
 
@@ -43,7 +43,8 @@ class BlockFetch : public ReadJob {
   absl::Status Read(size_t i) final;
 
  protected:
-  // Calls CopyRows with the bytes of the block, once, and returns OK.
+  // Calls CopyRows with the bytes of the block, once, and returns OK. Never
+  // NOT_FOUND: a block that the disk has lost is DATA_LOSS.
   virtual absl::Status ReadBlock(const PartitionRef& ref,
                                  const BlockRead& read) = 0;
   void CopyRows(const BlockRead& read, absl::Span<const std::byte> block);

@@ -17,6 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/base/check.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
@@ -51,7 +53,10 @@ class FaultyFiles final : public StoreFiles {
   }
   void WaitForHeldReads(int count) {
     MutexLock lock(&mutex_);
-    while (held_reads_ < count) changed_.Wait(&mutex_);
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (held_reads_ < count) {
+      ENGRAM_CHECK(changed_.WaitUntil(&mutex_, deadline));
+    }
   }
   // Before a file is removed, on the thread that does; null: not at all.
   void OnRemove(std::function<void(const std::string& path)> told) {

@@ -22,14 +22,14 @@ absl::Span<std::byte> ThreadsPage(size_t page_bytes) {
 
 class FlatStore::PageFetch final : public BlockFetch {
  public:
-  PageFetch(FlatStore& store, const FlatHeader& header, RowFetch fetch)
+  PageFetch(FlatStore& store, FlatHeader header, RowFetch fetch)
       : BlockFetch({.manifest = store.manifest_,
                     .index = store.index_,
                     .store = store.version_dir_,
                     .rows_per_block = header.rows_per_page()},
                    std::move(fetch)),
         store_(store),
-        header_(header) {}
+        header_(std::move(header)) {}
 
  protected:
   absl::Status ReadBlock(const PartitionRef& ref,
@@ -64,7 +64,7 @@ FlatStore::FlatStore(const Manifest& manifest, const Options& options)
           absl::StrCat(options.dir, "/", VersionDirName(manifest.version()))),
       index_(manifest),
       room_(options.max_bytes),
-      media_errors_(*options.clock),
+      failed_reads_(index_, counters_, *options.clock, options.read_only),
       open_files_(files_, options.max_open_files > 0
                               ? options.max_open_files
                               : FileCache::DefaultMaxOpen()),
@@ -144,31 +144,21 @@ absl::Status FlatStore::Read(
 void FlatStore::Fetch(RowFetch fetch, OnRows done) {
   const size_t max_reads = fetch.wanted.size();
   const absl::Time deadline = fetch.deadline;
-  const FlatHeader header = HeaderOf(fetch.layer_index, {});
-  pool_.Run(std::make_unique<PageFetch>(*this, header, std::move(fetch)),
-            max_reads, deadline,
-            [this, done = std::move(done)](absl::Status status) mutable {
-              counters_.CountFetch(status);
-              done(std::move(status));
-            });
+  FlatHeader header = HeaderOf(fetch.layer_index, {});
+  pool_.Run(
+      std::make_unique<PageFetch>(*this, std::move(header), std::move(fetch)),
+      max_reads, deadline,
+      [this, done = std::move(done)](absl::Status status) mutable {
+        counters_.CountFetch(status);
+        done(std::move(status));
+      });
 }
 
 absl::Status FlatStore::ReadError(absl::Status status, size_t layer_index,
                                   const PartitionRef& ref,
                                   StoredIndex::Seen seen) {
-  if (absl::IsNotFound(status)) {
-    status = absl::DataLossError(
-        absl::StrCat("the file of a partition is gone: ", status.message()));
-  }
-  counters_.CountReadError(status);
-  if (!options_.read_only) {
-    status = media_errors_.Count(status, layer_index, ref.partition, seen);
-  }
-  if (!absl::IsDataLoss(status)) {
-    return absl::UnavailableError(status.message());
-  }
-  if (!options_.read_only) DropDamaged(status, layer_index, ref, seen);
-  return status;
+  return failed_reads_.End(std::move(status), layer_index, ref.partition, seen,
+                           [&] { return RemoveForGood(layer_index, ref); });
 }
 
 StoreStats FlatStore::stats() const {

@@ -15,10 +15,10 @@
 #include "core/base/clock.h"
 #include "core/base/ids.h"
 #include "core/model/manifest.h"
+#include "table_server/store/failed_reads.h"
 #include "table_server/store/file_cache.h"
 #include "table_server/store/flat_page.h"
 #include "table_server/store/local_store.h"
-#include "table_server/store/media_errors.h"
 #include "table_server/store/partition_index.h"
 #include "table_server/store/read_pool.h"
 #include "table_server/store/store_dir.h"
@@ -56,7 +56,8 @@ class FlatStore final : public LocalStore {
 
   // Removes what was half written or is not of this table, and keeps the
   // manifest (store_manifest.h); a log line says so if that fails.
-  // FAILED_PRECONDITION: somebody else uses this version's directory, or, to
+  // INVALID_ARGUMENT: rows beyond kMaxFlatRowBytes. FAILED_PRECONDITION:
+  // somebody else uses this version's directory, or, to
   // read only, nobody ever did; else what the system says. `manifest` must
   // outlive the store.
   static absl::StatusOr<std::unique_ptr<FlatStore>> Open(
@@ -111,12 +112,10 @@ class FlatStore final : public LocalStore {
   }
   // REQUIRES: a change was begun.
   absl::Status RemoveFile(size_t layer_index, const PartitionRef& ref);
-  void DropDamaged(const absl::Status& why, size_t layer_index,
-                   const PartitionRef& ref, StoredIndex::Seen seen);
+  absl::Status RemoveForGood(size_t layer_index, const PartitionRef& ref);
   absl::StatusOr<std::shared_ptr<const StoreFile>> FileOf(
       const PartitionRef& ref);
-  // Counts it and drops what is damaged, gone or unreadable for good, if it
-  // still is as it was seen before the read; all else is UNAVAILABLE.
+  // As FailedReads has it.
   absl::Status ReadError(absl::Status status, size_t layer_index,
                          const PartitionRef& ref, StoredIndex::Seen seen);
 
@@ -130,9 +129,9 @@ class FlatStore final : public LocalStore {
   // file could not be removed; by layer.
   std::vector<std::vector<std::atomic<uint64_t>>> file_bytes_;
   StoreRoom room_;
-  MediaErrors media_errors_;
-  FileCache open_files_;
   StoreCounters counters_;
+  FailedReads failed_reads_;
+  FileCache open_files_;
   ReadPool pool_;  // last: its threads use the others
 };
 

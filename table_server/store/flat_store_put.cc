@@ -95,19 +95,10 @@ absl::Status FlatStore::RemoveFile(size_t layer_index,
   return absl::OkStatus();
 }
 
-void FlatStore::DropDamaged(const absl::Status& why, size_t layer_index,
-                            const PartitionRef& ref, StoredIndex::Seen seen) {
-  if (!index_.BeginDrop(layer_index, ref.partition, seen)) return;
-  absl::Status removed = RemoveFile(layer_index, ref);
-  if (removed.ok()) removed = files_.SyncDir(LayerDir(ref.layer));
-  ++counters_.dropped_damaged;
-  spdlog::error("{}: dropped from the local store{}",
-                std::string(why.message()),
-                removed.ok() ? ""
-                             : absl::StrCat(", but its file may be found when "
-                                            "the store is opened again: ",
-                                            removed.message()));
-  index_.EndChange(layer_index, ref.partition, false);
+absl::Status FlatStore::RemoveForGood(size_t layer_index,
+                                      const PartitionRef& ref) {
+  ENGRAM_RETURN_IF_ERROR(RemoveFile(layer_index, ref));
+  return files_.SyncDir(LayerDir(ref.layer));
 }
 
 }  // namespace engram

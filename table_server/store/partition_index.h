@@ -54,18 +54,17 @@ class StoredIndex {
     count_.fetch_sub(1);
     return true;
   }
-  // Whether it was there before. REQUIRES: a change was begun.
-  bool EndChange(size_t layer_index, PartitionId partition, bool there) {
+  // REQUIRES: a change was begun.
+  void EndChange(size_t layer_index, PartitionId partition, bool there) {
     std::atomic<Seen>& state = At(layer_index, partition);
     const Seen before = state.load();
     state.store(((before | kFlags) + 1) | (there ? kThere : 0));
     const bool was_there = (before & kThere) != 0;
     if (there && !was_there) count_.fetch_add(1);
     if (!there && was_there) count_.fetch_sub(1);
-    return was_there;
   }
 
-  // REQUIRES: nobody else uses the index.
+  // REQUIRES: nobody else changes this partition.
   void SetThere(size_t layer_index, PartitionId partition) {
     BeginChange(layer_index, partition);
     EndChange(layer_index, partition, true);

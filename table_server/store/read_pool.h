@@ -55,7 +55,6 @@ class ReadPool {
   void Run(std::unique_ptr<ReadJob> job, size_t max_reads, absl::Time deadline,
            OnDone done);
 
-  size_t thread_count() const { return pool_.thread_count(); }
   size_t queued() const { return queued_.load(std::memory_order_relaxed); }
   size_t max_queued() const { return options_.max_queued; }
 

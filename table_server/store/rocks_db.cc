@@ -10,20 +10,19 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
 #include "table_server/store/rocks_log.h"
+#include "table_server/store/store_dir.h"
 #include "table_server/store/store_files.h"
 
 namespace engram {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-constexpr size_t kVersionDigits = 16;
 // Beside the value: key, lengths, restart point, checksum.
 constexpr size_t kBlockOverheadBytes = 64;
 
@@ -82,12 +81,12 @@ absl::StatusOr<std::vector<std::string>> FamiliesOf(
 
 // As RocksStore names them: <16 digits>/markers or <16 digits>/layer-<id>.
 bool IsOfAStore(absl::string_view name) {
-  const absl::string_view version = name.substr(0, kVersionDigits);
-  if (version.size() < kVersionDigits ||
-      !std::all_of(version.begin(), version.end(), absl::ascii_isxdigit)) {
+  const size_t slash = name.find('/');
+  if (slash == absl::string_view::npos ||
+      !IsVersionDirName(name.substr(0, slash))) {
     return false;
   }
-  name.remove_prefix(kVersionDigits);
+  name.remove_prefix(slash);
   uint32_t layer = 0;
   return name == "/markers" || (absl::ConsumePrefix(&name, "/layer-") &&
                                 absl::SimpleAtoi(name, &layer));

@@ -50,11 +50,11 @@ class RocksStore::BlockGet final : public BlockFetch {
     const StoredIndex::Seen seen =
         store_.index_.Look(layer_index(), ref.partition);
     rocksdb::PinnableSlice block;
-    absl::Status status = FromRocks(
-        store_.db_->db().Get(
-            Uncached(), store_.db_->family(layer_index()),
-            RocksKey::OfBlock(ref.partition, read.block).slice(), &block),
-        store_.NameOf(ref));
+    const rocksdb::Status got = store_.db_->db().Get(
+        Uncached(), store_.db_->family(layer_index()),
+        RocksKey::OfBlock(ref.partition, read.block).slice(), &block);
+    absl::Status status =
+        got.ok() ? absl::OkStatus() : FromRocks(got, store_.NameOf(ref));
     if (status.ok() && block.size() != BlockBytes(ref, read.block)) {
       status = absl::DataLossError(absl::StrCat(
           store_.NameOf(ref), ": block ", read.block, " has ", block.size(),
@@ -190,7 +190,7 @@ absl::Status RocksStore::CopyBlocks(
     absl::Status& stopped) {
   size_t untold = 0;
   for (uint32_t block = 0; !out.empty(); ++block, blocks.Next()) {
-    ENGRAM_RETURN_IF_ERROR(FromRocks(blocks.status(), NameOf(ref)));
+    if (!blocks.status().ok()) return FromRocks(blocks.status(), NameOf(ref));
     const size_t wanted = std::min(block_bytes(), out.size());
     if (!blocks.Valid() ||
         blocks.key() != RocksKey::OfBlock(ref.partition, block).slice() ||
@@ -223,17 +223,8 @@ void RocksStore::Fetch(RowFetch fetch, OnRows done) {
 absl::Status RocksStore::ReadError(absl::Status status, size_t layer_index,
                                    const PartitionRef& ref,
                                    StoredIndex::Seen seen) {
-  // The partition is there, a block or the file of it is not.
-  if (absl::IsNotFound(status)) status = absl::DataLossError(status.message());
-  counters_.CountReadError(status);
-  if (!options_.read_only) {
-    status = media_errors_.Count(status, layer_index, ref.partition, seen);
-  }
-  if (!absl::IsDataLoss(status)) {
-    return absl::UnavailableError(status.message());
-  }
-  if (!options_.read_only) DropDamaged(status, layer_index, ref, seen);
-  return status;
+  return failed_reads_.End(std::move(status), layer_index, ref.partition, seen,
+                           [&] { return DropFiles(layer_index, ref); });
 }
 
 StoreStats RocksStore::stats() const {

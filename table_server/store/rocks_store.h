@@ -15,8 +15,8 @@
 #include "core/base/clock.h"
 #include "core/base/ids.h"
 #include "core/model/manifest.h"
+#include "table_server/store/failed_reads.h"
 #include "table_server/store/local_store.h"
-#include "table_server/store/media_errors.h"
 #include "table_server/store/partition_index.h"
 #include "table_server/store/read_pool.h"
 #include "table_server/store/rocks_db.h"
@@ -60,7 +60,9 @@ class RocksStore final : public LocalStore {
     const Clock* clock = &Clock::Steady();
   };
 
-  // As FlatStore::Open.
+  // As FlatStore::Open, but FAILED_PRECONDITION: somebody else uses the
+  // directory, whatever the version; DATA_LOSS: the database cannot be mended,
+  // and what to remove.
   static absl::StatusOr<std::unique_ptr<RocksStore>> Open(
       const Manifest& manifest, const Options& options);
 
@@ -137,11 +139,9 @@ class RocksStore final : public LocalStore {
                           absl::Span<std::byte> out,
                           absl::FunctionRef<absl::Status(size_t)> on_bytes,
                           absl::Status& stopped);
-  // As FlatStore::ReadError.
+  // As FailedReads has it.
   absl::Status ReadError(absl::Status status, size_t layer_index,
                          const PartitionRef& ref, StoredIndex::Seen seen);
-  void DropDamaged(const absl::Status& why, size_t layer_index,
-                   const PartitionRef& ref, StoredIndex::Seen seen);
 
   const Manifest& manifest_;
   const Options options_;
@@ -154,10 +154,10 @@ class RocksStore final : public LocalStore {
   // Of the files that are there, whole partitions or not, by layer.
   std::vector<std::vector<std::atomic<uint64_t>>> file_bytes_;
   StoreRoom room_;
-  MediaErrors media_errors_;
-  std::atomic<bool> stopped_{false};  // RocksDB may have
   StoreCounters counters_;
-  ReadPool pool_;  // last: its threads use the others
+  FailedReads failed_reads_;
+  std::atomic<bool> stopped_{false};  // RocksDB may have
+  ReadPool pool_;                     // last: its threads use the others
 };
 
 }  // namespace engram

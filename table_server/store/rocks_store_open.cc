@@ -40,7 +40,7 @@ RocksStore::RocksStore(const Manifest& manifest, const Options& options)
       ingest_dir_(absl::StrCat(options.dir, "/rocksdb-ingest")),
       index_(manifest),
       room_(options.max_bytes),
-      media_errors_(*options.clock),
+      failed_reads_(index_, counters_, *options.clock, options.read_only),
       pool_(options.reads) {
   for (size_t i = 0; i < manifest.layers().size(); ++i) {
     file_bytes_.emplace_back(manifest.partition_count(i));

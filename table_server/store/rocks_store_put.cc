@@ -193,18 +193,4 @@ absl::Status RocksStore::Remove(const PartitionRef& ref) {
   return status;
 }
 
-void RocksStore::DropDamaged(const absl::Status& why, size_t layer_index,
-                             const PartitionRef& ref, StoredIndex::Seen seen) {
-  if (!index_.BeginDrop(layer_index, ref.partition, seen)) return;
-  const absl::Status dropped = DropFiles(layer_index, ref);
-  ++counters_.dropped_damaged;
-  spdlog::error("{}: dropped from the local store{}",
-                std::string(why.message()),
-                dropped.ok() ? ""
-                             : absl::StrCat(", but it may be found when the "
-                                            "store is opened again: ",
-                                            dropped.message()));
-  index_.EndChange(layer_index, ref.partition, false);
-}
-
 }  // namespace engram

@@ -71,24 +71,21 @@ void TierStack::LookInCache(size_t layer_index, absl::Span<const RowId> row_ids,
 void TierStack::Fetch(RowFetch fetch, OnRows done) const {
   fetches_.fetch_add(1, std::memory_order_relaxed);
   fetched_rows_.fetch_add(fetch.wanted.size(), std::memory_order_relaxed);
-  if (parts_.cache == nullptr || fetch.is_scan) {
-    parts_.store->Fetch(std::move(fetch), [this, done = std::move(done)](
-                                              absl::Status status) mutable {
-      HearEnd(status);
-      done(std::move(status));
-    });
-    return;
-  }
+  const bool keep = parts_.cache != nullptr && !fetch.is_scan;
   const size_t layer_index = fetch.layer_index;
   const absl::Span<std::byte> out = fetch.out;
-  std::vector<uint32_t> slots = fetch.wanted;
-  std::vector<RowId> rows = RowsAt(fetch.row_ids, slots);
+  std::vector<uint32_t> slots;
+  std::vector<RowId> rows;
+  if (keep) {
+    slots = fetch.wanted;
+    rows = RowsAt(fetch.row_ids, slots);
+  }
   parts_.store->Fetch(
-      std::move(fetch),
-      [this, layer_index, out, slots = std::move(slots), rows = std::move(rows),
-       done = std::move(done)](absl::Status status) mutable {
+      std::move(fetch), [this, keep, layer_index, out, slots = std::move(slots),
+                         rows = std::move(rows),
+                         done = std::move(done)](absl::Status status) mutable {
         HearEnd(status);
-        if (status.ok()) {
+        if (keep && status.ok()) {
           parts_.cache->Insert(keys_[layer_index], rows, slots, out);
         }
         done(std::move(status));

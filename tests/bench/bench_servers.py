@@ -104,7 +104,11 @@ class Servers:
         """A program that says "ready", then answers each line of JSON with another."""
         process = self._spawn(command, subprocess.PIPE, None, environment, enter, subprocess.PIPE)
         worker = Worker(process)
-        worker.expect("ready", START_SECONDS)
+        try:
+            worker.expect("ready", START_SECONDS)
+        except BaseException:
+            self.stop(worker)
+            raise
         return worker
 
     def start_redis(self):

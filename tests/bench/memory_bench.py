@@ -76,6 +76,7 @@ class Watching:
     def __init__(self, group):
         self.group = group
         self.peak = {}
+        self.error = None
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -83,12 +84,17 @@ class Watching:
         self.thread.start()
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, kind, *unused):
         self.ended.set()
         self.thread.join()
+        if self.error is not None and kind is None:
+            raise self.error
 
     def _watch(self):
-        while not self.ended.wait(LOOK_SECONDS):
-            usage = self.group.usage()
-            usage["anonymous_and_kernel"] = usage["anonymous"] + usage["kernel"]
-            self.peak = {kind: max(size, self.peak.get(kind, 0)) for kind, size in usage.items()}
+        try:
+            while not self.ended.wait(LOOK_SECONDS):
+                usage = self.group.usage()
+                usage["anonymous_and_kernel"] = usage["anonymous"] + usage["kernel"]
+                self.peak = {kind: max(size, self.peak.get(kind, 0)) for kind, size in usage.items()}
+        except OSError as error:  # a peak that was not looked for to the end is none
+            self.error = error

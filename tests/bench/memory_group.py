@@ -1,4 +1,5 @@
 """Memory control groups of a benchmark's own, of version 1 or 2: what a process takes, and no more than it may."""
+import os
 import pathlib
 import time
 
@@ -15,7 +16,7 @@ class MemoryGroup:
     def __init__(self, name, limit_bytes=None):
         self.limit_bytes = limit_bytes
         self.version, parent = _find_parent()
-        self.path = parent / name
+        self.path = parent / ("%s-%d" % (name, os.getpid()))
 
     def __enter__(self):
         try:

@@ -75,12 +75,13 @@ def main():
             result["parts"][part.NAME] = details
             result["ratios"].update(ratios)
             result["ratio_definitions"].update(definitions)
+            # After each, so that one that fails takes no other with it.
+            arguments.json.parent.mkdir(parents=True, exist_ok=True)
+            arguments.json.write_text(json.dumps(result, indent=1) + "\n")
     except bench_servers.StartError as error:
         sys.exit("bench: %s" % error)
     except KeyboardInterrupt:
         sys.exit(130)
-    arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    arguments.json.write_text(json.dumps(result, indent=1) + "\n")
     for name, value in result["ratios"].items():
         print("%-28s %8.3f  %s" % (name, value, verdict(name, value)))
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 import unittest
 
 import grpc
@@ -150,12 +151,15 @@ class ImportTest(unittest.TestCase):
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             directory = pathlib.Path(store.split(":", 1)[1])
+            deadline = time.monotonic() + SECONDS
             while process.poll() is None:
+                self.assertLess(time.monotonic(), deadline, "%d files do not come" % files)
                 if sum(path.suffix in (".rows", ".sst") for path in directory.rglob("*")) >= files:
                     break
         finally:
             process.kill()
-        return process.wait()
+            ended = process.wait(timeout=SECONDS)
+        return ended
 
     def test_killed_at_any_moment(self):
         for kind in KINDS:

@@ -12,14 +12,6 @@
 
 namespace engram::test {
 
-bool Eventually(const std::function<bool()>& condition) {
-  for (const absl::Time deadline = Soon(); absl::Now() < deadline;) {
-    if (condition()) return true;
-    std::this_thread::yield();
-  }
-  return condition();
-}
-
 // ---- FakeBlock ----
 
 FakeBlock::FakeBlock()

@@ -20,13 +20,9 @@
 #include "core/base/mutex.h"
 #include "core/base/notification.h"
 #include "core/base/thread_pool.h"
+#include "tests/testing/eventually.h"
 
 namespace engram::test {
-
-// Long enough for a loaded machine; no test waits for it to pass.
-inline absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
-// Waits for what nothing announces; false when it does not come true.
-bool Eventually(const std::function<bool()>& condition);
 
 // The "tiny" model with arithmetic that any test can repeat: a live token's
 // stream bytes grow by the sum of the bytes of its rows.

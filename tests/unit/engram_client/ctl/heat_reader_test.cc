@@ -65,7 +65,8 @@ TEST(HeatReaderTest, TakesWhatAServerSays) {
   progress.mutable_progress()->set_lookups(3);
   EXPECT_THAT(reader.Add(progress), IsOk());
   EXPECT_THAT(reader.Finish(),
-              IsError(absl::StatusCode::kFailedPrecondition, HasSubstr("")));
+              IsError(absl::StatusCode::kFailedPrecondition,
+                      HasSubstr("without telling what it counted")));
   ASSERT_THAT(reader.Add(Totals()), IsOk());
   ASSERT_THAT(reader.Add(Partitions(14, 0, {1, 2})), IsOk());
   ASSERT_THAT(reader.Add(Partitions(14, 2, {3, 4})), IsOk());

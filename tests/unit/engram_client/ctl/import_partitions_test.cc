@@ -1,7 +1,10 @@
 #include "engram_client/ctl/import_partitions.h"
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/base/notification.h"
 #include "table_server/store/fake_local_store.h"
+#include "tests/testing/eventually.h"
 #include "tests/unit/engram_client/ctl/made_up_table.h"
 #include "tests/unit/table_server/store/store_files_of.h"
 
@@ -21,10 +24,12 @@ class CountedSource final : public PartitionSource {
   std::string description() const override { return source_.description(); }
   absl::Status Read(const PartitionRef& ref, absl::Span<std::byte> out,
                     absl::FunctionRef<absl::Status(size_t)> on_bytes) override {
-    ++reads;
+    const size_t count = ++reads;
+    if (on_read) on_read(count);
     return source_.Read(ref, out, on_bytes);
   }
   std::atomic<size_t> reads{0};
+  std::function<void(size_t reads)> on_read;  // set between imports
 
  private:
   PartitionSource& source_;
@@ -59,13 +64,26 @@ TEST_P(ImportIntoTest, FillsAStore) {
 
 TEST_P(ImportIntoTest, GoesOnWhereAnInterruptedOneEnded) {
   auto store = OpenStore(GetParam());
+  // Told to end while the second is read, which waits until that is known.
+  bool told = false;
+  Notification known;
+  counted_.on_read = [&](size_t reads) {
+    if (reads == 2) ENGRAM_CHECK(known.WaitUntil(test::Soon()));
+  };
   const auto first = ImportPartitions(
       manifest(), counted_, *store, MissingIn(*store, all_),
-      {.threads = 1, .interrupted = [&] { return counted_.reads > 0; }});
+      {.threads = 1,
+       .progress =
+           [&](uint64_t, uint64_t) {
+             if (told && !known.HasBeenNotified()) known.Notify();
+           },
+       .interrupted = [&] { return told = counted_.reads >= 2; }});
   ASSERT_THAT(first, IsOk());
   const size_t before = store->Partitions().size();
+  EXPECT_EQ(before, 2u);
   EXPECT_EQ(first->imported, before);
-  EXPECT_EQ(first->looked_at.interrupted, before < all_.size());
+  EXPECT_TRUE(first->looked_at.interrupted);
+  counted_.on_read = nullptr;
   counted_.reads = 0;
   const auto second = Import(*store);
   ASSERT_THAT(second, IsOk());
@@ -157,9 +175,11 @@ TEST_F(ImportPartitionsTest, ReplacesWhereThereIsRoomForOneOfThemOnly) {
         IsOk());
     limit = store->disk_bytes();
   }
-  const auto full = OpenLocalStore(manifest(), {.store = StoreOf("flat"),
-                                                .max_store_bytes = limit})
-                        .value();
+  const auto full =
+      OpenLocalStore(manifest(),
+                     LocalStorePlace::Parse(StoreOf("flat")).value(),
+                     {.max_store_bytes = limit})
+          .value();
   const auto result =
       ImportPartitions(manifest(), *partitions_, *full, all_, {.threads = 2});
   ASSERT_THAT(result, IsOk());

@@ -39,7 +39,9 @@ class MadeUpTable : public ::testing::Test {
   const Manifest& manifest() const { return source_->manifest; }
 
   std::unique_ptr<LocalStore> OpenStore(const std::string& kind) {
-    return OpenLocalStore(manifest(), {.store = StoreOf(kind)}).value();
+    return OpenLocalStore(manifest(),
+                          LocalStorePlace::Parse(StoreOf(kind)).value(), {})
+        .value();
   }
   std::unique_ptr<LocalStore> OpenStoreToRead(const std::string& kind) {
     return OpenLocalStoreToRead(manifest(),

@@ -67,7 +67,7 @@ TEST_F(GatherOperationTest, RowsThatAServerCannotReadAreAskedForElsewhere) {
 TEST_F(GatherOperationTest, WhyRowsCouldNotBeReadIsSaidAtTheEnd) {
   Announce(0, {0});
   GatherBuffers buffers({3});
-  const auto gather = Start(buffers, absl::Now() + absl::Seconds(1));
+  const auto gather = Start(buffers, absl::Now() + absl::Seconds(5));
   servers_[0].Await(0)->End(ReadError());
   servers_[0].Await(1)->End(MakeError(ErrorReason::kPartitionNotHere,
                                       "server a does not hold partition 0"));

@@ -8,8 +8,10 @@
 #include <random>
 #include <thread>
 
+#include "core/base/check.h"
 #include "core/wire/heat_hash.h"
 #include "table_server/heat/heat_recorder.h"
+#include "tests/testing/eventually.h"
 #include "tests/testing/zipf_rows.h"
 #include "tests/unit/table_server/test_table.h"
 
@@ -180,8 +182,8 @@ TEST_F(HeatRecordingTest, StopsWhileThreadsCount) {
   });
   for (int i = 0; i < 200; ++i) {
     auto heat = std::make_shared<HeatRecording>(manifest_, 64);
-    ASSERT_TRUE(recorder.Start(heat));
-    while (heat->lookups() == 0) std::this_thread::yield();
+    ENGRAM_CHECK(recorder.Start(heat));
+    ENGRAM_CHECK(test::Eventually([&] { return heat->lookups() > 0; }));
     recorder.Stop(heat.get());
     const std::map<uint64_t, uint64_t> sample = SampleOf(*heat);
     EXPECT_EQ(SampleOf(*heat), sample);

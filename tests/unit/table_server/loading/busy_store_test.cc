@@ -60,7 +60,7 @@ TEST_F(BusyStoreTest, WhatIsFoundDamagedInALoadIsReplacedOnceItCanBe) {
 
 TEST_F(BusyStoreTest, IsNotWaitedForForEver) {
   Start({.max_host_bytes = 0,
-         .copies = {.longest_wait = absl::Milliseconds(30)}});
+         .copies = {.longest_wait = absl::Milliseconds(500)}});
   local_.AbortChanges(std::numeric_limits<int>::max());
   EXPECT_THAT(Load(Ref(0)), IsError(absl::StatusCode::kUnavailable,
                                     HasSubstr("being dropped")));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/notification.h"
+#include "tests/testing/eventually.h"
 #include "tests/unit/table_server/loading/tiered_store_fixture.h"
 
 namespace engram::test {
@@ -173,7 +174,7 @@ TEST_F(StoreRoomTest, ALoadWaitsForWhatAnotherIsRemoving) {
   removing.Wait();
   const uint64_t puts = local_.puts();
   std::thread second([&] { EXPECT_THAT(Load(Ref(2)), IsOk()); });
-  while (local_.puts() == puts) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return local_.puts() != puts; }));
   local_.SetCapacity(2);
   go_on.Notify();
   first.join();

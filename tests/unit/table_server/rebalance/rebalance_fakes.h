@@ -21,24 +21,11 @@
 #include "core/wire/layer_partitions.h"
 #include "table_server/loading/partition_store.h"
 #include "table_server/partitions/partition_set.h"
+#include "tests/testing/eventually.h"
 
 namespace engram::test {
 
 constexpr size_t kPartitionBytes = 1000;
-
-inline absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
-
-// Whether it comes true in a reasonable time.
-[[nodiscard]] inline bool Eventually(const std::function<bool()>& holds) {
-  Mutex mutex;
-  CondVar never;
-  for (const absl::Time deadline = Soon(); absl::Now() < deadline;) {
-    if (holds()) return true;
-    MutexLock lock(&mutex);
-    never.WaitFor(&mutex, absl::Milliseconds(1));
-  }
-  return holds();
-}
 
 inline std::vector<LayerPartitionCount> LayersOf(const Manifest& manifest) {
   std::vector<LayerPartitionCount> layers;

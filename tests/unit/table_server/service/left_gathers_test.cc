@@ -104,6 +104,7 @@ TEST_F(LeftGathersTest, TheMemoryOfAPartitionStaysWhileItsRowsAreFetched) {
   EXPECT_THAT(CloseAndFinish(), IsOk());
 }
 
+// Streams that come, ask and vanish while their rows are fetched.
 TEST_F(LeftGathersTest, VanishingCallersLeaveNothingBehind) {
   cold_tier_.Open();
   Serve({.piece_bytes = BytesOf(5)}, /*worker_threads=*/2);

@@ -202,7 +202,5 @@ TEST_F(WaitingGathersTest, ManyAtOnceHaveTheRightRows) {
   EXPECT_THAT(CloseAndFinish(), IsOk());
 }
 
-// Streams that come, ask and vanish while their rows are fetched.
-
 }  // namespace
 }  // namespace engram

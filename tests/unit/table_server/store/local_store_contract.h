@@ -1,9 +1,10 @@
 #ifndef ENGRAM_TESTS_UNIT_TABLE_SERVER_STORE_LOCAL_STORE_CONTRACT_H_
 #define ENGRAM_TESTS_UNIT_TABLE_SERVER_STORE_LOCAL_STORE_CONTRACT_H_
 
-// What every LocalStore has to do: include this, local_store_disk_contract.h
-// and local_store_read_only_contract.h in one test file and
-// INSTANTIATE_TEST_SUITE_P(..., LocalStoreContract, Values(StoreKind{...})).
+// What every LocalStore has to do: include this, local_store_fetch_contract.h,
+// local_store_disk_contract.h and local_store_read_only_contract.h in one test
+// file and INSTANTIATE_TEST_SUITE_P(..., LocalStoreContract,
+// Values(StoreKind{...})).
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/base/notification.h"
+#include "tests/testing/eventually.h"
 #include "tests/testing/status_matchers.h"
 
 namespace engram {
@@ -44,7 +46,7 @@ struct Outcome {
     };
   }
   absl::Status Wait() {
-    done.Wait();
+    ENGRAM_CHECK(done.WaitUntil(test::Soon()));
     return status;
   }
 };

@@ -14,6 +14,7 @@
 #include "core/model/manifest.h"
 #include "core/model/synthetic_rows.h"
 #include "table_server/store/local_store.h"
+#include "tests/testing/eventually.h"
 #include "tests/unit/table_server/rebalance/test_manifest.h"
 
 namespace engram::test {
@@ -114,7 +115,7 @@ class OutFetch {
 
   bool IsDone() const { return state_->done.HasBeenNotified(); }
   absl::StatusOr<std::string> Wait() {
-    state_->done.Wait();
+    ENGRAM_CHECK(state_->done.WaitUntil(Soon()));
     if (!state_->status.ok()) return state_->status;
     return state_->out;
   }

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/check.h"
 #include "core/base/notification.h"
 #include "core/model/manifest.h"
 #include "table_server/tier/row_tier.h"
+#include "tests/testing/eventually.h"
 
 namespace engram::test {
 
@@ -34,7 +36,7 @@ inline absl::Status FetchRows(const RowTier& tier, RowFetch fetch) {
     result->status = std::move(status);
     result->done.Notify();
   });
-  result->done.Wait();
+  ENGRAM_CHECK(result->done.WaitUntil(Soon()));
   return result->status;
 }
 
