@@ -54,7 +54,7 @@ Probe StartProbe(const CacheTables& tables, TableKey table, RowId row) {
   Probe probe{.key = CacheKey(table, row)};
   probe.hash = probe.key.Hash(tables.hash_seed);
   probe.bucket = tables.index.BucketOf(probe.hash);
-  tables.index.Prefetch(probe.bucket);
+  tables.index.PrefetchBucket(probe.bucket);
   return probe;
 }
 
@@ -155,7 +155,7 @@ void RowCache::Lookup(TableKey table, absl::Span<const RowId> row_ids,
     if (const size_t i = step - kBucketsAhead; i < count) {
       Probe& probe = window[i % kWindow];
       probe.slot = index.Find(probe.bucket, probe.hash);
-      if (probe.slot != RowIndex::kNoSlot) rows.Prefetch(probe.slot);
+      if (probe.slot != RowIndex::kNoSlot) rows.PrefetchSlot(probe.slot);
     }
     if (const size_t i = step - kBucketsAhead - kSlotsAhead; i < count) {
       const Probe& probe = window[i % kWindow];

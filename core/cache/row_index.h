@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/prefetch.h"
+
 namespace engram {
 
 // Where a row may be: buckets of one cache line, each of eight entries, 32
@@ -27,7 +29,7 @@ class RowIndex {
     return static_cast<uint64_t>(
         static_cast<unsigned __int128>(hash) * bucket_count_ >> 64);
   }
-  void Prefetch(uint64_t bucket) const { __builtin_prefetch(At(bucket)); }
+  void PrefetchBucket(uint64_t bucket) const { PrefetchBytes(At(bucket)); }
 
   // kNoSlot: no entry has the hash's 32 bits.
   uint32_t Find(uint64_t bucket, uint64_t hash) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/prefetch.h"
 #include "core/cache/cache_key.h"
 
 namespace engram {
@@ -39,17 +40,10 @@ class RowSlots {
         row_bytes_(row_bytes),
         slot_words_(SlotBytes(row_bytes) / 8) {}
 
-  // GCC takes a function that only prefetches for one without effect, and
-  // drops calls of it that it has not inlined.
-  [[gnu::always_inline]] void Prefetch(uint32_t slot) const {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(At(slot));
-    const size_t size = slot_words_ * 8;
-    for (size_t i = 0; i < size; i += kLineBytes) {
-      __builtin_prefetch(bytes + i);
-    }
-    __builtin_prefetch(bytes + size - 1);
+  void PrefetchSlot(uint32_t slot) const {
+    PrefetchBytes(At(slot), slot_words_ * 8);
   }
-  void PrefetchKey(uint32_t slot) const { __builtin_prefetch(At(slot)); }
+  void PrefetchKey(uint32_t slot) const { PrefetchBytes(At(slot)); }
 
   // Copies the row of `key` to `out` and counts its use. False: the slot has
   // another or is just written; what `out` has then is unspecified.
@@ -85,8 +79,6 @@ class RowSlots {
   }
 
  private:
-  static constexpr size_t kLineBytes = 64;
-
   static std::atomic_ref<uint64_t> Atomic(uint64_t& word) {
     return std::atomic_ref<uint64_t>(word);
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/check.h"
+#include "core/base/prefetch.h"
 
 namespace engram {
 namespace {
@@ -12,13 +13,6 @@ namespace {
 // not written without gaps. Asking for a slot's lines this many rows before it
 // is written hides most of that.
 constexpr uint32_t kRowsAhead = 8;
-constexpr size_t kCacheLineBytes = 64;
-
-void PrefetchForWrite(const std::byte* slot, size_t row_bytes) {
-  for (size_t i = 0; i < row_bytes; i += kCacheLineBytes) {
-    __builtin_prefetch(slot + i, /*rw=*/1);
-  }
-}
 
 }  // namespace
 
@@ -65,7 +59,8 @@ void RowScatter::WriteRows(const CallRows::Run& run, uint32_t row,
   const auto end = row + static_cast<uint32_t>(bytes.size() / row_bytes);
   for (; row < end; ++row, from += row_bytes) {
     if (row + kRowsAhead < end) {
-      PrefetchForWrite(out + slots[row + kRowsAhead] * row_bytes, row_bytes);
+      PrefetchBytes<PrefetchFor::kWrite>(
+          out + slots[row + kRowsAhead] * row_bytes, row_bytes);
     }
     for (uint32_t slot = slots[row]; slot != GatherPlan::kNoSlot;
          slot = next[slot]) {

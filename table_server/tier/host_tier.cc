@@ -6,22 +6,16 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/prefetch.h"
 #include "core/base/status_macros.h"
 
 namespace engram {
 namespace {
 
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-constexpr size_t kCacheLineBytes = 64;
 // Rows between the prefetch of a row and its copy: enough to hide a miss to
 // memory behind the copies of the rows before.
 constexpr size_t kPrefetchRows = 8;
-
-void PrefetchRow(const std::byte* row, size_t row_bytes) {
-  for (size_t at = 0; at < row_bytes; at += kCacheLineBytes) {
-    __builtin_prefetch(row + at);
-  }
-}
 
 }  // namespace
 
@@ -116,7 +110,7 @@ void HostTier::Copy(size_t layer_index, absl::Span<const RowId> row_ids,
   };
   const auto prefetch = [&](RowId id) {
     const std::byte* const row = address_of(id);
-    if (!kMayMiss || row != nullptr) PrefetchRow(row, row_bytes);
+    if (!kMayMiss || row != nullptr) PrefetchBytes(row, row_bytes);
   };
   const size_t ahead = std::min(kPrefetchRows, row_ids.size());
   for (size_t i = 0; i < ahead; ++i) prefetch(row_ids[i]);

@@ -11,6 +11,7 @@
 
 #include "core/base/check.h"
 #include "core/base/page_buffer.h"
+#include "core/base/prefetch.h"
 #include "core/cache/row_cache.h"
 #include "tests/testing/lru_rows.h"
 #include "tests/testing/zipf_rows.h"
@@ -67,10 +68,7 @@ void BM_CopyRow(benchmark::State& state) {
     const absl::Span<const RowId> ids = batches.Next();
     for (size_t i = 0; i < kBatch; ++i) {
       if (i + kRowsAhead < kBatch) {
-        const std::byte* const next = rows + ids[i + kRowsAhead] * kRowBytes;
-        for (size_t line = 0; line < kRowBytes; line += 64) {
-          __builtin_prefetch(next + line);
-        }
+        PrefetchBytes(rows + ids[i + kRowsAhead] * kRowBytes, kRowBytes);
       }
       std::memcpy(out.data() + i * kRowBytes, rows + ids[i] * kRowBytes,
                   kRowBytes);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
+#include "core/base/prefetch.h"
 #include "core/base/status_macros.h"
 #include "core/base/thread_pool.h"
 #include "core/model/checkpoint.h"
@@ -13,16 +14,9 @@
 namespace engram::bench {
 namespace {
 
-constexpr size_t kCacheLineBytes = 64;
 // Rows between a prefetch and its copy.
 constexpr size_t kPrefetchRows = 12;
 constexpr uint64_t kRowsPerLoad = 1 << 15;
-
-void PrefetchRow(const std::byte* row, size_t row_bytes) {
-  for (size_t at = 0; at < row_bytes; at += kCacheLineBytes) {
-    __builtin_prefetch(row + at);
-  }
-}
 
 absl::Status LoadLayer(const Checkpoint& checkpoint, size_t layer_index,
                        absl::Span<std::byte> out, ThreadPool& pool) {
@@ -78,11 +72,11 @@ absl::StatusOr<RowTable> RowTable::Load(const std::string& checkpoint_dir) {
 void RowTable::Gather(absl::Span<const uint32_t> indices,
                       absl::Span<std::byte> out) const {
   const size_t ahead = std::min(kPrefetchRows, indices.size());
-  for (size_t i = 0; i < ahead; ++i) PrefetchRow(row(indices[i]), row_bytes_);
+  for (size_t i = 0; i < ahead; ++i) PrefetchBytes(row(indices[i]), row_bytes_);
   std::byte* to = out.data();
   for (size_t i = 0; i < indices.size(); ++i, to += row_bytes_) {
     if (i + ahead < indices.size()) {
-      PrefetchRow(row(indices[i + ahead]), row_bytes_);
+      PrefetchBytes(row(indices[i + ahead]), row_bytes_);
     }
     std::memcpy(to, row(indices[i]), row_bytes_);
   }
