@@ -64,11 +64,16 @@ absl::Status CheckShareFits(const TableServer::Options& options,
   return store.CheckFits(view->owned());
 }
 
+// A core that is left to the kernel's network and to what else runs serves
+// gathers better than another thread on it: gRPC has one poller, and what it
+// finds for another's queue has to wake that.
+size_t RpcThreads() {
+  return std::max<size_t>(1, std::thread::hardware_concurrency() * 3 / 4);
+}
+
 std::vector<QueueLoop::Options> QueuesOf(const TableServer::Options& options) {
   const size_t threads =
-      options.rpc_threads > 0
-          ? options.rpc_threads
-          : std::max<size_t>(1, std::thread::hardware_concurrency());
+      options.rpc_threads > 0 ? options.rpc_threads : RpcThreads();
   const NumaTopology topology = ThisNumaTopology();
   const size_t node_count = topology.nodes.size();
   std::vector<QueueLoop::Options> queues(threads);

@@ -26,10 +26,11 @@ struct ServiceLimits {
   // larger ones.
   uint64_t small_bytes = kSmallGatherBytes;
   // Rows are gathered and sent in pieces of this size, at least one row; this
-  // many of them wait for a slow reader, then its gathers pause. A piece that
-  // is still in the core's cache when it is sent costs less than the messages
-  // that larger pieces would save; sixteen with their framing fit a huge page.
-  uint64_t piece_bytes = 127 << 10;
+  // many of them wait for a slow reader, then its gathers pause. A message
+  // mostly wakes the client, whose core was idle, and that costs the sender as
+  // much as copying 64 KiB; but a piece is to be still in the core's cache when
+  // it is sent. Eight with their framing fit a huge page.
+  uint64_t piece_bytes = 255 << 10;
   uint64_t max_queued_pieces = 2;
   // So many large gathers of a stream wait for rows that are not in memory,
   // with a piece each; then no other large one gets its turn. Small ones do.
