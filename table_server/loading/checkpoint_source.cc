@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/page_buffer.h"
 #include "core/base/status_macros.h"
+#include "core/base/thread_scratch.h"
 #include "table_server/loading/column_scatter.h"
 
 namespace engram {
@@ -44,9 +44,9 @@ absl::Status CheckpointSource::Read(
   const size_t rows_per_piece = std::max<size_t>(
       1, (kBufferBytes - 2 * DirectColumn::kSlackBytes) / format.row_bytes());
   ENGRAM_ASSIGN_OR_RETURN(
-      PageBuffer buffer,
-      PageBuffer::Allocate(rows_per_piece * format.row_bytes() +
-                           2 * DirectColumn::kSlackBytes));
+      ThreadScratch buffer,
+      ThreadScratch::Take(rows_per_piece * format.row_bytes() +
+                          2 * DirectColumn::kSlackBytes));
   uint64_t row = ToInt(ref.partition) * manifest_.partition_rows();
   while (!out.empty()) {
     const absl::Span<std::byte> piece =

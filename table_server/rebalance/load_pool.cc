@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/thread_priority.h"
+#include "core/base/thread_scratch.h"
 
 namespace engram {
 namespace {
@@ -82,6 +83,7 @@ void LoadPool::Run(size_t thread_index) {
       on_end_(*ref, status);
     }
     if (MayLoad(thread_index)) store_.Tend();
+    ThreadScratch::Free();
   } while (WaitForWork(seen));
 }
 

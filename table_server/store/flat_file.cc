@@ -6,16 +6,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
-#include "core/base/page_buffer.h"
 #include "core/base/status_annotate.h"
 #include "core/base/status_macros.h"
+#include "core/base/thread_scratch.h"
 #include "table_server/store/aligned_buffer.h"
 
 namespace engram {
 namespace {
 
-// Disks reach their full rate with reads and writes of this size.
-constexpr size_t kPieceBytes = size_t{4} << 20;
+// Of a file at once, a huge page: with some threads, disks reach their full
+// rate.
+constexpr size_t kPieceBytes = size_t{2} << 20;
 
 size_t PagesAtOnce(const FlatHeader& header) {
   const size_t fit = std::max<size_t>(1, kPieceBytes / header.page_bytes());
@@ -29,9 +30,8 @@ absl::Status ForPieces(const FlatHeader& header, absl::Span<Packed> packed,
                        const Fn& fn) {
   ENGRAM_CHECK(packed.size() == header.rows * header.row_bytes);
   const size_t at_once = PagesAtOnce(header);
-  // Not of malloc, which would keep it.
-  ENGRAM_ASSIGN_OR_RETURN(PageBuffer buffer,
-                          PageBuffer::Allocate(at_once * header.page_bytes()));
+  ENGRAM_ASSIGN_OR_RETURN(ThreadScratch buffer,
+                          ThreadScratch::Take(at_once * header.page_bytes()));
   for (uint64_t page = 0; page < header.page_count(); page += at_once) {
     const size_t pages = std::min<size_t>(at_once, header.page_count() - page);
     const size_t rows =

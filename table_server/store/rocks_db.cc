@@ -25,6 +25,9 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 // Beside the value: key, lengths, restart point, checksum.
 constexpr size_t kBlockOverheadBytes = 64;
+// Markers that wait to be flushed: more than loads end at a time, or RocksDB
+// stops their writes.
+constexpr int kMarkerBuffers = 16;
 
 rocksdb::Options MakeOptions(const RocksDatabase::Options& wanted,
                              rocksdb::Env* env) {
@@ -157,6 +160,7 @@ absl::Status RocksDatabase::OpenFamilies(const Options& options) {
     if (name == options.marker_family) {
       families.back().options.disable_auto_compactions = options.takes_damaged;
       families.back().options.sst_partitioner_factory = nullptr;
+      families.back().options.max_write_buffer_number = kMarkerBuffers;
     }
   }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;

@@ -1,7 +1,5 @@
 """What a benchmark's result says about the machine and the source it ran on."""
-import ctypes
 import datetime
-import mmap
 import os
 import pathlib
 import platform
@@ -36,15 +34,3 @@ def describe_run(benchmark, packages=()):
             "machine": describe_machine(),
             "packages": {package: first_line("dpkg-query", "-W", "-f", "${Version}", package)
                          for package in packages}}
-
-
-def touch_memory(size):
-    """Writes to so much memory and gives it back. A virtual machine's host may have taken free memory away, and
-    bringing it back can cost more than loading it does: no contestant is to pay for another's turn."""
-    with mmap.mmap(-1, size) as memory:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-        view = (ctypes.c_char * size).from_buffer(memory)
-        try:
-            ctypes.memset(ctypes.addressof(view), 1, size)
-        finally:
-            del view  # or it could not be closed

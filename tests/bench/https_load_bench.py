@@ -7,6 +7,7 @@ import time
 
 import bench_machine
 import made_checkpoint
+from memory_at_hand import MemoryAtHand
 
 sys.path.append(str(bench_machine.ROOT / "tests/testing"))
 from certificate import make_certificate
@@ -32,8 +33,9 @@ def measure(servers, arguments, say):
         seconds = {}
         for who in ("curl", "engram") if i % 2 == 0 else ("engram", "curl"):
             say("round %d: %s" % (i + 1, who))
-            bench_machine.touch_memory(total)
-            seconds[who] = (curl_seconds if who == "curl" else engram_seconds)(servers, arguments, root, ranges, certificate)
+            with MemoryAtHand(total):
+                seconds[who] = (curl_seconds if who == "curl" else engram_seconds)(
+                    servers, arguments, root, ranges, certificate)
         rounds.append({"curl_s": seconds["curl"], "engram_s": seconds["engram"],
                        "ratio": seconds["curl"] / seconds["engram"]})
     return ({"https_load_vs_curl": statistics.median(r["ratio"] for r in rounds)},

@@ -4,12 +4,12 @@ import pathlib
 import statistics
 import time
 
-import bench_machine
 import disk_reads
+from memory_at_hand import MemoryAtHand
 
 CONTESTANTS = ("dd_direct", "dd_buffered", "engram", "into_memory")
 CONTROLS = {"dd_direct": "dd iflag=direct bs=4M", "dd_buffered": "dd bs=4M, page cache empty",
-            "into_memory": "direct reads of 4 MiB on one thread into memory that is touched first, nothing looked at"}
+            "into_memory": "direct reads of 4 MiB on one thread into memory that was not used before, nothing looked at"}
 
 
 def start(servers, command):
@@ -26,6 +26,14 @@ def start(servers, command):
             "read_bytes": int(counts["read_bytes"])}
 
 
+def take_turn(who, servers, command, files):
+    if who == "engram":
+        return start(servers, command)
+    if who == "into_memory":
+        return {"s": disk_reads.into_memory_seconds(files)}
+    return {"s": disk_reads.dd_seconds(files, direct=who == "dd_direct")}
+
+
 def rounds(servers, command, files, table_bytes, count, say):
     """Of each round the ratio of the rates, the server's by the table's bytes, dd's by those of its files."""
     measured = []
@@ -37,13 +45,8 @@ def rounds(servers, command, files, table_bytes, count, say):
             disk_reads.forget(files)
             left = disk_reads.cached_bytes(files)
             # Of the table and, for whoever reads through it, the page cache.
-            bench_machine.touch_memory(table_bytes + size)
-            if who == "engram":
-                turns[who] = start(servers, command)
-            elif who == "into_memory":
-                turns[who] = {"s": disk_reads.into_memory_seconds(files)}
-            else:
-                turns[who] = {"s": disk_reads.dd_seconds(files, direct=who == "dd_direct")}
+            with MemoryAtHand(table_bytes + size):
+                turns[who] = take_turn(who, servers, command, files)
             turns[who]["cached_before"] = left
         dd_s = min(turns["dd_direct"]["s"], turns["dd_buffered"]["s"])
         turns["ratio"] = (table_bytes / turns["engram"]["s"]) / (size / dd_s)
