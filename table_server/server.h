@@ -54,7 +54,7 @@ class TableServer {
     // While it loads what others hold too.
     size_t move_threads = 1;
     Pacer::Options move_pace{.time_share = 0.5};
-    size_t rpc_threads = 0;     // 0: three for each four cores
+    size_t rpc_threads = 0;     // 0: three quarters of the cores
     size_t worker_threads = 0;  // of gathers; 0: the rpc threads gather
     ServiceLimits limits;
     // When a drain begins: time for others to get what only this server holds,

@@ -138,7 +138,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->check(Seconds(0, 3600))
       ->capture_default_str();
   app.add_option("--rpc-threads", server.rpc_threads,
-                 "Threads that serve gathers; 0: three for each four cores")
+                 "Threads that serve gathers; 0: three quarters of the cores")
       ->check(WholeNumber(0, 1024))
       ->capture_default_str();
   app.add_option("--worker-threads", server.worker_threads,

@@ -24,6 +24,13 @@ bool HasFixedMembers(const TableServer::Options& options) {
          absl::StartsWith(options.members, "static:");
 }
 
+// A core that is left to the kernel's network and to what else runs serves
+// gathers better than another thread on it: gRPC has one poller, and what it
+// finds for another's queue has to wake that.
+size_t RpcThreads() {
+  return std::max<size_t>(1, std::thread::hardware_concurrency() * 3 / 4);
+}
+
 }  // namespace
 
 uint64_t DrawInstanceId() {
@@ -62,13 +69,6 @@ absl::Status CheckShareFits(const TableServer::Options& options,
                                      .replicas = options.replicas,
                                      .layers = options.layers}));
   return store.CheckFits(view->owned());
-}
-
-// A core that is left to the kernel's network and to what else runs serves
-// gathers better than another thread on it: gRPC has one poller, and what it
-// finds for another's queue has to wake that.
-size_t RpcThreads() {
-  return std::max<size_t>(1, std::thread::hardware_concurrency() * 3 / 4);
 }
 
 std::vector<QueueLoop::Options> QueuesOf(const TableServer::Options& options) {

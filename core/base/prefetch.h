@@ -18,12 +18,12 @@ enum class PrefetchFor { kRead, kWrite };
 // effect. tests/lint/check_prefetch.py looks whether it was enough.
 template <PrefetchFor kFor = PrefetchFor::kRead>
 inline void PrefetchBytes(const void* data, size_t size_bytes = 1) {
-  const auto* const begin = static_cast<const std::byte*>(data);
-  const std::byte* const end = begin + size_bytes;
-  const std::byte* line =
-      begin - reinterpret_cast<uintptr_t>(begin) % kCacheLineBytes;
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t end = begin + size_bytes;
+  uintptr_t line = begin - begin % kCacheLineBytes;
   for (; line < end; line += kCacheLineBytes) {
-    __builtin_prefetch(line, kFor == PrefetchFor::kWrite ? 1 : 0);
+    __builtin_prefetch(reinterpret_cast<const void*>(line),
+                       kFor == PrefetchFor::kWrite ? 1 : 0);
   }
   asm volatile("");
 }

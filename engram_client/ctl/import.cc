@@ -172,8 +172,9 @@ constexpr char kFooter[] =
     R"(Each partition is read, compared with the manifest and put into the store, which
 keeps the manifest too; those that are there already are skipped, unread unless
 --check is given. Whenever it is ended, by whatever, each partition is in the
-store or it is not: run it again to go on. A store that a server uses is refused. With --members, --server-name,
---replicas and --layers as a table server has them: only what that server owns.
+store or it is not: run it again to go on. A store that a server uses is refused.
+With --members, --server-name, --replicas and --layers as a table server has them:
+only what that server owns.
 Prints the table version on stdout.
 
 Exit code: 0 done, 1 failed, 2 wrong usage, 130 or 143 interrupted.

@@ -8,18 +8,11 @@
 #include "table_server/loading/column_scatter.h"
 
 namespace engram {
-namespace {
-
-// A huge page: of what is read at once, and it stays in a core's cache until
-// it is packed and summed.
-constexpr size_t kBufferBytes = size_t{2} << 20;
-
-}  // namespace
 
 CheckpointSource::CheckpointSource(
     const Checkpoint& checkpoint, const Manifest& manifest,
-    absl::FunctionRef<bool(const TensorView&)> is_cached)
-    : checkpoint_(checkpoint), manifest_(manifest) {
+    absl::FunctionRef<bool(const TensorView&)> is_cached, size_t piece_bytes)
+    : checkpoint_(checkpoint), manifest_(manifest), piece_bytes_(piece_bytes) {
   for (const LayerTensors& layer : checkpoint.layers()) {
     Columns columns;
     if (!is_cached(layer.embed_weight)) {
@@ -41,8 +34,8 @@ absl::Status CheckpointSource::Read(
                           manifest_.IndexOf(ref.layer));
   const RowFormat& format = manifest_.row_format();
   const Columns& columns = columns_[layer_index];
-  const size_t rows_per_piece = std::max<size_t>(
-      1, (kBufferBytes - 2 * DirectColumn::kSlackBytes) / format.row_bytes());
+  const size_t rows_per_piece =
+      std::max<size_t>(1, piece_bytes_ / format.row_bytes());
   ENGRAM_ASSIGN_OR_RETURN(
       ThreadScratch buffer,
       ThreadScratch::Take(rows_per_piece * format.row_bytes() +

@@ -19,11 +19,18 @@ namespace engram {
 // was read.
 class CheckpointSource final : public PartitionSource {
  public:
+  // With the slack of direct reads a huge page, and it stays in a core's cache
+  // until it is packed and summed.
+  static constexpr size_t kPieceBytes =
+      (size_t{2} << 20) - 2 * DirectColumn::kSlackBytes;
+
   // Both must outlive the source. REQUIRES: the manifest is the checkpoint's.
-  // `is_cached`: whether a tensor is to be read as it is mapped.
+  // `is_cached`: whether a tensor is to be read as it is mapped. Rows are read
+  // in pieces of `piece_bytes`, at least one.
   CheckpointSource(const Checkpoint& checkpoint, const Manifest& manifest,
                    absl::FunctionRef<bool(const TensorView&)> is_cached =
-                       DirectColumn::IsCached);
+                       DirectColumn::IsCached,
+                   size_t piece_bytes = kPieceBytes);
 
   std::string description() const override { return checkpoint_.dir(); }
   absl::Status Read(
@@ -43,6 +50,7 @@ class CheckpointSource final : public PartitionSource {
 
   const Checkpoint& checkpoint_;
   const Manifest& manifest_;
+  const size_t piece_bytes_;
   std::vector<Columns> columns_;  // by layers; null: only mapped
 };
 

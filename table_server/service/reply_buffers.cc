@@ -7,12 +7,12 @@
 #include "core/base/check.h"
 #include "core/base/mutex.h"
 #include "core/base/page_buffer.h"
+#include "core/base/prefetch.h"
 
 namespace engram {
 namespace {
 
 constexpr size_t kSlabBytes = size_t{2} << 20;  // one huge page
-constexpr size_t kCacheLineBytes = 64;
 // Below this, the heap is as good and no buffer is held for a few rows.
 constexpr size_t kSmallBytes = size_t{16} << 10;
 

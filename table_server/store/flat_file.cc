@@ -14,8 +14,8 @@
 namespace engram {
 namespace {
 
-// Of a file at once, a huge page: with some threads, disks reach their full
-// rate.
+// Of a file at once: a huge page, which the thread finds again. Disks reach
+// their full rate when several threads load.
 constexpr size_t kPieceBytes = size_t{2} << 20;
 
 size_t PagesAtOnce(const FlatHeader& header) {

@@ -84,12 +84,11 @@ class LocalStore {
   // Rows, all read in parallel as far as the store's threads go; blocks that
   // several of them are in are read once. Blocks on nothing. `done` is told OK
   // once all of them are in their slots; else DATA_LOSS or NOT_FOUND
-  // (DamagedPartitionOf says of which partition; of a row
-  // beyond the table of none), UNAVAILABLE (the disk; with
-  // path and error), DEADLINE_EXCEEDED (what was not begun by then is not read
-  // at all) or RESOURCE_EXHAUSTED (more reads are queued than may be), and what
-  // is in the slots is unspecified. The memory that `fetch` refers to stays
-  // until then.
+  // (DamagedPartitionOf says of which partition; of a row beyond the table of
+  // none), UNAVAILABLE (the disk; with path and error), DEADLINE_EXCEEDED (what
+  // was not begun by then is not read at all) or RESOURCE_EXHAUSTED (more reads
+  // are queued than may be), and what is in the slots is unspecified. The
+  // memory that `fetch` refers to stays until then.
   virtual void Fetch(RowFetch fetch, OnRows done) = 0;
 
   virtual uint64_t disk_bytes() const = 0;  // that it takes

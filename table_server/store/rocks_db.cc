@@ -25,8 +25,8 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 // Beside the value: key, lengths, restart point, checksum.
 constexpr size_t kBlockOverheadBytes = 64;
-// Markers that wait to be flushed: more than loads end at a time, or RocksDB
-// stops their writes.
+// Markers that may wait to be flushed before RocksDB lets their writers wait:
+// as many as loads mostly end at a time.
 constexpr int kMarkerBuffers = 16;
 
 rocksdb::Options MakeOptions(const RocksDatabase::Options& wanted,

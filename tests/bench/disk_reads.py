@@ -1,11 +1,11 @@
 """Files on a disk: whether there is room, that none is in the page cache, how fast dd reads them."""
-import mmap
 import os
 import re
 import shutil
 import subprocess
 import time
 
+import memory_at_hand
 from bench_servers import StartError
 
 ROOM_LEFT = 2e9  # to others
@@ -65,8 +65,7 @@ def dd_seconds(files, direct):
 def into_memory_seconds(files):
     """Direct reads as dd's, but into memory that nobody has written to before, as a table's is, in huge pages."""
     size = sum((path.stat().st_size + READ_BYTES - 1) // READ_BYTES * READ_BYTES for path in files)
-    with mmap.mmap(-1, size) as memory:
-        memory.madvise(mmap.MADV_HUGEPAGE)
+    with memory_at_hand.private_memory(size) as memory:
         view = memoryview(memory)
         began = time.monotonic()
         at = 0

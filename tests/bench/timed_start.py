@@ -12,6 +12,9 @@ CONTROLS = {"dd_direct": "dd iflag=direct bs=4M", "dd_buffered": "dd bs=4M, page
             "into_memory": "direct reads of 4 MiB on one thread into memory that was not used before, nothing looked at"}
 
 
+SERVER_BYTES = 2e9  # beside the table, with what it leaves to others
+
+
 def start(servers, command):
     """Seconds to readiness, and what it took until then. The server is stopped."""
     began = time.monotonic()
@@ -45,7 +48,7 @@ def rounds(servers, command, files, table_bytes, count, say):
             disk_reads.forget(files)
             left = disk_reads.cached_bytes(files)
             # Of the table and, for whoever reads through it, the page cache.
-            with MemoryAtHand(table_bytes + size):
+            with MemoryAtHand(table_bytes + size, needed=table_bytes + SERVER_BYTES):
                 turns[who] = take_turn(who, servers, command, files)
             turns[who]["cached_before"] = left
         dd_s = min(turns["dd_direct"]["s"], turns["dd_buffered"]["s"])

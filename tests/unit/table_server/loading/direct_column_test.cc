@@ -68,17 +68,21 @@ class DirectColumnTest : public ::testing::Test {
     return DirectColumn::Open(Codes(), StoreFiles::Disk());
   }
 
-  void ExpectPartitionsOfTheCheckpoint(bool mapped) {
+  void ExpectPartitionsOfTheCheckpoint(bool mapped, size_t piece_rows) {
     const Manifest& manifest = source_->manifest;
-    CheckpointSource files(*source_->checkpoint, manifest,
-                           [&](const TensorView&) { return mapped; });
+    CheckpointSource files(
+        *source_->checkpoint, manifest,
+        [&](const TensorView&) { return mapped; },
+        piece_rows * manifest.row_format().row_bytes());
     for (uint32_t p = 0; p < manifest.partition_count(1); ++p) {
       std::vector<std::byte> got(manifest.RowsIn(1, PartitionId{p}) *
                                  manifest.row_format().row_bytes());
       std::vector<std::byte> wanted(got.size());
       size_t told = 0;
+      size_t pieces = 0;
       const auto on_bytes = [&](size_t bytes) {
         told += bytes;
+        ++pieces;
         return absl::OkStatus();
       };
       const PartitionRef ref{manifest.layers()[1].layer_id, PartitionId{p}};
@@ -88,6 +92,8 @@ class DirectColumnTest : public ::testing::Test {
                   IsOk());
       EXPECT_EQ(got, wanted);
       EXPECT_EQ(told, got.size());
+      const uint64_t rows = manifest.RowsIn(1, PartitionId{p});
+      EXPECT_EQ(pieces, (rows + piece_rows - 1) / piece_rows);
     }
   }
 
@@ -141,7 +147,10 @@ TEST_F(DirectColumnTest, PartitionsAreThoseOfTheCheckpoint) {
     if (!mapped && Open() == nullptr) {
       GTEST_SKIP() << "no direct reads in " << dir_.path();
     }
-    ExpectPartitionsOfTheCheckpoint(mapped);
+    // All at once, and the last piece shorter than the others.
+    for (const size_t piece_rows : {size_t{1} << 20, size_t{7}}) {
+      ExpectPartitionsOfTheCheckpoint(mapped, piece_rows);
+    }
   }
 }
 

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
+#include "core/base/thread_scratch.h"
 #include "tests/unit/table_server/rebalance/rebalance_fakes.h"
 #include "tests/unit/table_server/rebalance/test_manifest.h"
 
@@ -208,6 +211,32 @@ TEST_F(LoadPoolTest, TendsTheStoreWhenThereIsNothingToLoad) {
   pool_->SetPaced(true);
   const size_t before = store_.tended();
   EXPECT_TRUE(Eventually([&] { return store_.tended() > before + 2; }));
+}
+
+TEST_F(LoadPoolTest, AThreadKeepsItsScratchOnlyWhileThereIsSomethingToLoad) {
+  Mutex mutex;
+  std::vector<bool> new_before_idle;
+  std::vector<bool> new_after_idle;
+  store_.OnLoad([&](const PartitionRef&, FakeStore::OnBytes) -> absl::Status {
+    auto scratch = ThreadScratch::Take(100);
+    if (!scratch.ok()) return scratch.status();
+    const bool idle_before = store_.tended() > 0;
+    MutexLock lock(&mutex);
+    (idle_before ? new_after_idle : new_before_idle)
+        .push_back(scratch->bytes()[0] == std::byte{0});
+    scratch->bytes()[0] = std::byte{1};
+    return idle_before ? absl::OkStatus() : absl::UnavailableError("later");
+  });
+  OwnAll();
+  Start({.thread_count = 1});
+  EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
+  MutexLock lock(&mutex);
+  const auto only_the_first_is_new = [](const std::vector<bool>& news) {
+    return news.size() > 1 && news[0] &&
+           std::count(news.begin(), news.end(), true) == 1;
+  };
+  EXPECT_TRUE(only_the_first_is_new(new_before_idle));
+  EXPECT_TRUE(new_after_idle[0]);
 }
 
 TEST_F(LoadPoolTest, ItsEndDoesNotWaitForThePace) {
