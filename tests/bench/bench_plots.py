@@ -7,7 +7,7 @@ import bench_report
 WIDTH, HEIGHT = 860, 480
 LEFT, RIGHT, TOP, BOTTOM = 80, 180, 56, 60
 COLOURS = {
-    "engram_1": "#c0392b", "engram_4": "#e67e22", "engram_16": "#f1a208", "t1": "#2c7fb8", "t2": "#253494",
+    "engram_1": "#c0392b", "fan_out_1": "#d98880", "fan_out_4": "#e67e22", "fan_out_16": "#f1a208", "t1": "#2c7fb8", "t2": "#253494",
     "redis": "#7a5195", "memcached": "#bc5090", "rocksdb": "#4d4d4d", "in_process": "#999999",
     "easy_grpc": "#2e8b57", "tcp_bytes": "#41b6c4",
 }
@@ -45,8 +45,8 @@ def write_all(result, directory):
             lines("p99_us", rows, lambda x: (x, 1))),
         "fan_out.svg": bar_plot(
             "What does fan-out cost? p50, and p99 above it, 1 in flight", where, "us",
-            [("%d rows, %d server%s" % (r, n, "" if n == 1 else "s"), "engram_%d" % n,
-              cells.median("p50_us", "engram_%d" % n, r, 1), cells.median("p99_us", "engram_%d" % n, r, 1))
+            [("%d rows, %d server%s" % (r, n, "" if n == 1 else "s"), "fan_out_%d" % n,
+              cells.median("p50_us", "fan_out_%d" % n, r, 1), cells.median("p99_us", "fan_out_%d" % n, r, 1))
              for r in bench_report.FANOUT_ROWS for n in (1, 4, 16)], above=True),
         "cpu.svg": bar_plot(
             "What does a gigabyte of rows cost? Server, and client above it, %d in flight" % several, where,

@@ -100,8 +100,8 @@ def ratios(result):
         "the same as gather_1536_p50_vs_floor, but with t1's whole gather in place of the bytes alone")
     put("gather_1536_p99_vs_p50", ratio_of(cells.series("p99_us", "engram_1", 1536, 1), p50),
         "p99 over p50 of 1536 rows, 1 in flight")
-    put("client_cost_16_vs_1_servers", ratio_of(cells.series("client_core_s_per_gb", "engram_16", 49152, SEVERAL),
-                                                cells.series("client_core_s_per_gb", "engram_1", 49152, SEVERAL)),
+    put("client_cost_16_vs_1_servers", ratio_of(cells.series("client_core_s_per_gb", "fan_out_16", 49152, SEVERAL),
+                                                cells.series("client_core_s_per_gb", "fan_out_1", 49152, SEVERAL)),
         "client core-seconds a row with 16 servers over 1 server, 49152 rows a call, %d in flight" % SEVERAL)
 
     for rows in (1536, 6144, 49152):
@@ -114,8 +114,8 @@ def ratios(result):
         for servers in (4, 16):
             for key in ("p50", "p99"):
                 put("fanout_%d_rows_%s_%d_vs_1_servers" % (rows, key, servers),
-                    ratio_of(cells.series(key + "_us", "engram_%d" % servers, rows, 1),
-                             cells.series(key + "_us", "engram_1", rows, 1)),
+                    ratio_of(cells.series(key + "_us", "fan_out_%d" % servers, rows, 1),
+                             cells.series(key + "_us", "fan_out_1", rows, 1)),
                     "%s of %d rows, 1 in flight, over %d servers, over one server's" % (key, rows, servers))
     return values, words
 

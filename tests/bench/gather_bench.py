@@ -17,9 +17,10 @@ import bench_report
 import bench_servers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENGRAM_SIZES = (1, 4, 16)  # servers
-CONTESTANTS = ("engram_1", "engram_4", "engram_16", "t1", "t2", "redis", "memcached", "rocksdb", "in_process",
-               "easy_grpc", "tcp_bytes", "empty_stream", "empty_unary")
+CONTESTANTS = ("engram_1", "t1", "t2", "redis", "memcached", "rocksdb", "in_process", "easy_grpc", "tcp_bytes",
+               "empty_stream", "empty_unary")
+# Apart from the others: two dozen servers that look after each other, even idle, are 7 % of two cores.
+FAN_OUT = {"fan_out_1": 1, "fan_out_4": 4, "fan_out_16": 16}  # servers
 ROWS_PER_VOCAB = 48  # two layers of 24 columns
 ROW_BYTES = 264
 # Bytes that redis and memcached use for a row, with room.
@@ -41,8 +42,8 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="a smaller table, shorter turns, fewer cells")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
     narrow = parser.add_argument_group("to look closer at a part (ratios that need more are left out)")
-    narrow.add_argument("--only", type=comma_list(str), default=list(CONTESTANTS), metavar="NAMES",
-                        help="a comma-separated list of " + ", ".join(CONTESTANTS))
+    narrow.add_argument("--only", type=comma_list(str), default=[*CONTESTANTS, *FAN_OUT], metavar="NAMES",
+                        help="a comma-separated list of " + ", ".join([*CONTESTANTS, *FAN_OUT]))
     narrow.add_argument("--rows", type=comma_list(int), metavar="LIST", help="rows a call")
     narrow.add_argument("--in-flight", type=comma_list(int), metavar="LIST", help="gathers at a time")
     narrow.add_argument("--ids", type=comma_list(str), metavar="LIST", help="uniform, zipf_1.0")
@@ -55,7 +56,7 @@ def parse_arguments():
     for key, value in (QUICK if arguments.quick else FULL).items():
         if getattr(arguments, key) is None:
             setattr(arguments, key, value)
-    unknown = set(arguments.only) - set(CONTESTANTS)
+    unknown = set(arguments.only) - set(CONTESTANTS) - set(FAN_OUT)
     if unknown:
         parser.error("no contestant is named " + ", ".join(sorted(unknown)))
     return arguments
@@ -70,6 +71,16 @@ def make_checkpoint(servers, arguments):
     return checkpoint
 
 
+def say(what):
+    print("bench: starting " + what, file=sys.stderr)
+
+
+def contestant(servers, name, kind, started, **only):
+    return {"name": name, "kind": kind, "addresses": [server.address for server in started],
+            "processes": [server.pid for server in started], "scratch_dir": str(servers.directory),
+            "only_ids": [], "only_rows": [], "only_in_flight": [], **only}
+
+
 def start_cluster(servers, arguments, checkpoint, size):
     names = ["s%d" % i for i in range(size)]
     members = "static:" + ",".join(name + "=127.0.0.1:0" for name in names)
@@ -80,28 +91,32 @@ def start_cluster(servers, arguments, checkpoint, size):
         for name in names])
 
 
-def start_contestants(servers, arguments, checkpoint):
-    """The contestants' specifications for the driver, their servers running."""
+def start_fan_out(servers, arguments, checkpoint, names):
+    """Specifications for the driver, the servers running."""
     specs = []
-    clusters = {}
+    for name in names:
+        say("%d table servers" % FAN_OUT[name])
+        specs.append(contestant(servers, name, "engram", start_cluster(servers, arguments, checkpoint, FAN_OUT[name])))
+    return specs
+
+
+def start_contestants(servers, arguments, checkpoint, names):
+    """The same of the others."""
+    specs = []
     peers = {}
+    clusters = []
 
     def wanted(name):
-        return name in arguments.only
+        return name in names
 
     def add(name, kind, started, **only):
-        specs.append({"name": name, "kind": kind, "addresses": [server.address for server in started],
-                      "processes": [server.pid for server in started], "scratch_dir": str(servers.directory),
-                      "only_ids": [], "only_rows": [], "only_in_flight": [], **only})
+        specs.append(contestant(servers, name, kind, started, **only))
 
-    def say(what):
-        print("bench: starting " + what, file=sys.stderr)
-
-    def cluster(size):
-        if size not in clusters:
-            say("%d table server%s" % (size, "" if size == 1 else "s"))
-            clusters[size] = start_cluster(servers, arguments, checkpoint, size)
-        return clusters[size]
+    def cluster():
+        if not clusters:
+            say("a table server")
+            clusters.append(start_cluster(servers, arguments, checkpoint, 1))
+        return clusters[0]
 
     def peer(kind):
         if kind not in peers:
@@ -110,9 +125,8 @@ def start_contestants(servers, arguments, checkpoint):
                                         "--checkpoint", checkpoint)
         return [peers[kind]]
 
-    for size in ENGRAM_SIZES:
-        if wanted("engram_%d" % size):
-            add("engram_%d" % size, "engram", cluster(size))
+    if wanted("engram_1"):
+        add("engram_1", "engram", cluster())
     for kind in ("t1", "t2", "easy_grpc"):
         if wanted(kind):
             add(kind, kind, peer(kind))
@@ -131,7 +145,7 @@ def start_contestants(servers, arguments, checkpoint):
         add("tcp_bytes", "tcp_bytes", peer("t1"), only_ids=["uniform"], only_in_flight=[1])
     for kind in ("empty_stream", "empty_unary"):
         if wanted(kind):
-            add(kind, kind, cluster(1), only_ids=["uniform"], only_in_flight=[1], only_rows=[1536])
+            add(kind, kind, cluster(), only_ids=["uniform"], only_in_flight=[1], only_rows=[1536])
     return specs
 
 
@@ -165,8 +179,14 @@ def main():
     try:
         with bench_servers.Servers() as servers:
             checkpoint = make_checkpoint(servers, arguments)
-            contestants = start_contestants(servers, arguments, checkpoint)
-            result.update(drive(servers, arguments, checkpoint, contestants))
+            for start, names in ((start_contestants, CONTESTANTS), (start_fan_out, FAN_OUT)):
+                names = [name for name in names if name in arguments.only]
+                if not names:
+                    continue
+                with bench_servers.Servers() as started:
+                    contestants = start(started, arguments, checkpoint, names)
+                    driven = drive(started, arguments, checkpoint, contestants)
+                result.update(driven, cells=result.get("cells", []) + driven["cells"])
     except bench_servers.StartError as error:
         sys.exit("bench: %s" % error)
     except KeyboardInterrupt:
