@@ -26,7 +26,7 @@ class ThreadScratch {
   ThreadScratch(ThreadScratch&& other) noexcept;
   ThreadScratch& operator=(ThreadScratch&&) = delete;
 
-  // Aligned to a huge page, `size_bytes` of them, contents unspecified.
+  // `size_bytes`, aligned to a huge page, contents unspecified.
   absl::Span<std::byte> bytes() { return bytes_; }
 
  private:

@@ -95,7 +95,7 @@ def start_fan_out(servers, arguments, checkpoint, names):
     """Specifications for the driver, the servers running."""
     specs = []
     for name in names:
-        say("%d table servers" % FAN_OUT[name])
+        say("table servers: %d" % FAN_OUT[name])
         specs.append(contestant(servers, name, "engram", start_cluster(servers, arguments, checkpoint, FAN_OUT[name])))
     return specs
 

@@ -58,6 +58,7 @@ def run(servers, arguments, group, checkpoint, megabytes, minutes, say):
                         "--rows", ROWS, "--zipf", 1, "--rate", RATE, "--check", "sample:64", "--deadline-ms", 30000,
                         "--duration-seconds", 60 * minutes, "--json", path, seconds=60 * minutes + 300)
             result["load"] = json.loads(path.read_text())
+            del result["load"]["options"]["checkpoint"]  # a path that is gone at the end
             result["after_load"] = group.usage()
         result["resident"] = resident(server.pid)
         servers.stop(server)

@@ -10,8 +10,6 @@ from memory_at_hand import MemoryAtHand
 CONTESTANTS = ("dd_direct", "dd_buffered", "engram", "into_memory")
 CONTROLS = {"dd_direct": "dd iflag=direct bs=4M", "dd_buffered": "dd bs=4M, page cache empty",
             "into_memory": "direct reads of 4 MiB on one thread into memory that was not used before, nothing looked at"}
-
-
 SERVER_BYTES = 2e9  # beside the table, with what it leaves to others
 
 

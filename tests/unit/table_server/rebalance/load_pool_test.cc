@@ -229,7 +229,7 @@ TEST_F(LoadPoolTest, AThreadKeepsItsScratchOnlyWhileThereIsSomethingToLoad) {
   });
   OwnAll();
   Start({.thread_count = 1});
-  EXPECT_TRUE(Eventually([&] { return ended() == kAll; }));
+  ASSERT_TRUE(Eventually([&] { return ended() == kAll; }));
   MutexLock lock(&mutex);
   const auto only_the_first_is_new = [](const std::vector<bool>& news) {
     return news.size() > 1 && news[0] &&
