@@ -11,17 +11,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "core/model/checkpoint.h"
 #include "engram_client/table_client.h"
 #include "table_server/server.h"
 #include "tests/testing/checkpoint_maker.h"
+#include "tests/testing/eventually.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temp_dir.h"
 
 namespace engram::test {
-
-inline absl::Time Soon() { return absl::Now() + absl::Minutes(1); }
 
 // Writes what table servers need of a checkpoint, its manifest included.
 inline absl::StatusOr<Checkpoint> WriteServedCheckpoint(

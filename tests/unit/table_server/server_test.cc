@@ -7,13 +7,14 @@
 #include <set>
 #include <thread>
 
-#include "absl/time/clock.h"
 #include "core/model/checkpoint.h"
 #include "core/model/manifest.h"
 #include "core/rpc/channel.h"
 #include "core/wire/error_detail.h"
 #include "engram/v1/table.grpc.pb.h"
 #include "tests/testing/checkpoint_maker.h"
+#include "tests/testing/eventually.h"
+#include "tests/testing/fixed_window.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temp_dir.h"
 
@@ -23,11 +24,10 @@ namespace {
 using ::engram::test::CheckpointMaker;
 using ::engram::test::IsError;
 using ::engram::test::IsOk;
+using ::engram::test::Soon;
 using ::engram::test::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
 
 class TableServerTest : public ::testing::Test {
  protected:
@@ -245,8 +245,8 @@ TEST_F(TableServerTest, ADrainingServerSaysSoUntilItsCallsHaveEnded) {
   const auto server = TableServer::Create(options);
   ASSERT_THAT(server, IsOk());
   ASSERT_THAT((*server)->WaitUntilReady(Soon()), IsOk());
-  const auto stub =
-      v1::TableService::NewStub(MakeChannel((*server)->address()));
+  const auto stub = v1::TableService::NewStub(
+      test::ChannelWithFixedWindow((*server)->address()));
   v1::GatherRequest gather;
   gather.add_layers()->set_layer_id(1);
   gather.mutable_layers(0)->mutable_row_ids()->Resize(65536, 1);

@@ -11,9 +11,12 @@
 #include "absl/time/clock.h"
 #include "core/base/notification.h"
 #include "gtest/gtest.h"
+#include "tests/testing/eventually.h"
 
 namespace engram {
 namespace {
+
+using ::engram::test::Soon;
 
 struct FakeSlot {
   explicit FakeSlot(int id) : id(id) {}
@@ -27,8 +30,6 @@ std::vector<std::unique_ptr<FakeSlot>> Slots(int count) {
     slots.push_back(std::make_unique<FakeSlot>(i));
   return slots;
 }
-
-absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
 
 TEST(SlotPoolTest, EachSlotHasOneUserAndTheLastBackIsTheNextOut) {
   SlotPool<FakeSlot> pool(Slots(2));

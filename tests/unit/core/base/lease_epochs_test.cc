@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tests/testing/eventually.h"
 
 namespace engram {
 namespace {
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
+using ::engram::test::Soon;
 
 TEST(LeaseEpochsTest, AMarkWithoutLeasesIsOverAtOnce) {
   LeaseEpochs leases;

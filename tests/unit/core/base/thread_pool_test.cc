@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "core/base/notification.h"
+#include "tests/testing/eventually.h"
 
 namespace engram {
 namespace {
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
+using ::engram::test::Soon;
 
 TEST(ThreadPoolTest, RunsTasksOnItsThreads) {
   ThreadPool pool({.thread_count = 2});

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "core/base/notification.h"
 #include "core/wire/error_detail.h"
+#include "tests/testing/eventually.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/table_server/peers/test_peer.h"
@@ -21,13 +22,12 @@ namespace {
 
 using ::engram::test::IsError;
 using ::engram::test::IsOk;
+using ::engram::test::Soon;
 using ::engram::test::TempDir;
 using ::engram::test::TestPeer;
 using ::testing::_;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
 
 // Exchanges that are never answered, and fetches as a test wants them.
 class OddService final : public v1::TableService::Service {

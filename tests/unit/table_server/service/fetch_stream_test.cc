@@ -1,11 +1,7 @@
 #include "table_server/service/fetch_stream.h"
 
 #include <gmock/gmock.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
-
-#include <thread>
 
 #include "absl/time/clock.h"
 #include "tests/testing/status_matchers.h"
@@ -14,6 +10,7 @@
 namespace engram {
 namespace {
 
+using ::engram::test::Eventually;
 using ::engram::test::IsError;
 using ::engram::test::IsOk;
 using ::testing::_;
@@ -194,22 +191,17 @@ TEST_F(FetchStreamTest, APeerThatTakesNothingIsLeft) {
                                         .services = {&service},
                                         .queue_service = &service});
   ASSERT_THAT(server, IsOk());
-  // Otherwise the client's window grows although it takes nothing.
-  grpc::ChannelArguments args;
-  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  stub_ = v1::TableService::NewStub(grpc::CreateCustomChannel(
-      (*server)->address(), grpc::InsecureChannelCredentials(), args));
+  stub_ = v1::TableService::NewStub(
+      test::ChannelWithFixedWindow((*server)->address()));
   v1::FetchPartitionRequest request = Request(0, 0);
   request.set_version(manifest.version());
   const auto fetch = Open(request);
   v1::FetchPartitionResponse message;
   ASSERT_TRUE(fetch->reader->Read(&message));
-  const absl::Time give_up = absl::Now() + absl::Seconds(60);
-  while (!service.Idle()) {
-    ASSERT_LT(absl::Now(), give_up);
+  ASSERT_TRUE(Eventually([&] {
     clock_.Advance(absl::Minutes(2));
-    std::this_thread::yield();
-  }
+    return service.Idle();
+  }));
   std::string rows;
   EXPECT_EQ(ReadAll(*fetch, rows).code(), absl::StatusCode::kCancelled);
 }
@@ -222,11 +214,7 @@ TEST_F(FetchStreamTest, ACancelledFetchLeavesItsPlace) {
   std::string rows;
   EXPECT_EQ(ReadAll(*first, rows).code(), absl::StatusCode::kCancelled);
   gated_tier_.Open();
-  const absl::Time give_up = absl::Now() + absl::Seconds(60);
-  while (!service_->Idle()) {
-    ASSERT_LT(absl::Now(), give_up);
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(Eventually([&] { return service_->Idle(); }));
   EXPECT_THAT(Fetch(Request(0, 1)), IsOk());
 }
 

@@ -235,6 +235,7 @@ TEST_F(GatherStreamTest, GathersInFlightAreBounded) {
 
 TEST_F(GatherStreamTest, ACallIdInUseEndsTheStream) {
   Start({.piece_bytes = 1000});
+  FixWindow();
   Open();
   // More than the connection takes while nobody reads: still in flight when
   // its id comes again.
@@ -279,13 +280,16 @@ TEST_F(GatherStreamTest, AMessageThatCannotBeDecodedEndsTheStream) {
   queue.Shutdown();
 }
 
-// The large one cannot end before its pieces are read.
+// The small one arrives while nobody reads, and the large one cannot end before
+// its pieces are read.
 TEST_F(GatherStreamTest, ASmallGatherPassesALargeOne) {
   Start({.small_bytes = 1000}, nullptr, /*worker_threads=*/0);
+  FixWindow();
   Open();
   const std::vector<RowId> many = ManyIds(60000);
   Ask(1, Request(0, many));
   Ask(2, Request(0, {1}));
+  WaitFor(metrics_.gauges().gathers_in_flight, 2);
   ASSERT_THAT(Await(2).status, IsOk());
   EXPECT_EQ(answers_[2].rows, Rows(0, {1}));
   EXPECT_FALSE(answers_[1].ended);
@@ -334,6 +338,7 @@ TEST_F(GatherStreamTest, ASlowReaderHoldsNoMoreThanItsQueue) {
   gated_tier_.Open();
   Start({.piece_bytes = piece_rows * row_bytes}, &gated_tier_,
         /*worker_threads=*/1);
+  FixWindow();
   Open();
   const std::vector<RowId> ids = ManyIds(65536);
   ASSERT_GT(64 * ids.size() / piece_rows, 2U * kTurns);

@@ -1,16 +1,12 @@
 #include "table_server/service/heat_stream.h"
 
 #include <gmock/gmock.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <numeric>
-#include <thread>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/wire/heat_hash.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/table_server/service/service_fixture.h"
@@ -18,6 +14,7 @@
 namespace engram {
 namespace {
 
+using ::engram::test::Eventually;
 using ::engram::test::IsError;
 using ::engram::test::IsOk;
 using ::testing::_;
@@ -91,21 +88,10 @@ class HeatStreamTest : public test::ServiceFixture {
   absl::Status Refused(const v1::RecordHeatRequest& request) {
     return ReadAll(*Open(request)).status;
   }
-  double Gauge(prometheus::Gauge* gauge) const {
-    service_->UpdateGauges();
-    return gauge->Value();
-  }
-  static void WaitUntil(const std::function<bool()>& condition) {
-    const absl::Time give_up = absl::Now() + absl::Seconds(60);
-    while (!condition()) {
-      ASSERT_LT(absl::Now(), give_up);
-      std::this_thread::yield();
-    }
-  }
   // Another recording may begin. The server sees the end of one later than its
   // caller does.
   void ExpectFree() {
-    WaitUntil([&] { return service_->Idle(); });
+    ASSERT_TRUE(Eventually([&] { return service_->Idle(); }));
     EXPECT_EQ(Gauge(metrics_.gauges().heat_recording), 0);
     EXPECT_EQ(Gauge(metrics_.gauges().heat_sampled_rows), 0);
     auto next = Begin(Request(1));
@@ -252,11 +238,7 @@ TEST_F(HeatStreamTest, ACallerThatGoesEndsTheRecording) {
 
 TEST_F(HeatStreamTest, ACallerThatTakesNothingEndsTheRecording) {
   Start();
-  // Otherwise the client's window grows although it takes nothing.
-  grpc::ChannelArguments args;
-  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  stub_ = v1::TableService::NewStub(grpc::CreateCustomChannel(
-      server_->address(), grpc::InsecureChannelCredentials(), args));
+  FixWindow();
   const auto recording = Begin(Request(1000));
   for (size_t i = 0; i < manifest_.layers().size(); ++i) {
     std::vector<RowId> rows(manifest_.layers()[i].row_count);
@@ -264,12 +246,12 @@ TEST_F(HeatStreamTest, ACallerThatTakesNothingEndsTheRecording) {
     ASSERT_THAT(Gather(ServiceFixture::Request(i, rows)), IsOk());
   }
   clock_.Advance(absl::Seconds(1));
-  WaitUntil([&] { return Gauge(metrics_.gauges().heat_recording) == 0; });
+  WaitFor(metrics_.gauges().heat_recording, 0);
   EXPECT_FALSE(service_->Idle());
-  WaitUntil([&] {
+  ASSERT_TRUE(Eventually([&] {
     clock_.Advance(absl::Minutes(2));
     return service_->Idle();
-  });
+  }));
   EXPECT_THAT(ReadAll(*recording).status,
               IsError(absl::StatusCode::kCancelled, _));
 }

@@ -17,6 +17,8 @@
 #include "table_server/service/table_metrics.h"
 #include "table_server/service/table_service.h"
 #include "table_server/tier/synthetic_tier.h"
+#include "tests/testing/eventually.h"
+#include "tests/testing/fixed_window.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/table_server/test_table.h"
 
@@ -53,6 +55,21 @@ class ServiceFixture : public ::testing::Test {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     stub_ = v1::TableService::NewStub(MakeChannel(server_->address()));
+  }
+  // From here on what a caller does not read stops what it is sent.
+  void FixWindow() {
+    stub_ =
+        v1::TableService::NewStub(ChannelWithFixedWindow(server_->address()));
+  }
+
+  double Gauge(prometheus::Gauge* gauge) const {
+    service_->UpdateGauges();
+    return gauge->Value();
+  }
+  // The server hears of some events a little later than its callers.
+  void WaitFor(prometheus::Gauge* gauge, double value) const {
+    EXPECT_TRUE(Eventually([&] { return Gauge(gauge) == value; }))
+        << Gauge(gauge) << " is not " << value;
   }
 
   // Bounds every call of a test; none is expected to take that long.

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <thread>
 
-#include "absl/time/clock.h"
 #include "tests/unit/table_server/service/gather_stream_fixture.h"
 
 namespace engram {
@@ -17,21 +15,16 @@ using StalledStreamTest = test::GatherStreamFixture;
 TEST_F(StalledStreamTest, ACallerThatTakesNothingLosesItsStream) {
   const ServiceLimits limits{.stall = absl::Milliseconds(1)};
   Start(limits);
+  FixWindow();
   Open();
   // More than what may be on its way.
   for (uint64_t id = 0; id < 16; ++id) Ask(id, Request(0, ManyIds(65536)));
-  const absl::Time give_up = absl::Now() + absl::Seconds(30);
-  bool begun = false;
-  double in_flight = 0;
-  do {
-    service_->UpdateGauges();
-    in_flight = metrics_.gauges().gathers_in_flight->Value();
-    begun = begun || in_flight > 0;
-    if (begun) clock_.Advance(limits.stall);
-    std::this_thread::yield();
-  } while ((!begun || in_flight > 0) && absl::Now() < give_up);
-  EXPECT_TRUE(begun);
-  EXPECT_EQ(in_flight, 0);
+  prometheus::Gauge* const in_flight = metrics_.gauges().gathers_in_flight;
+  ASSERT_TRUE(test::Eventually([&] { return Gauge(in_flight) > 0; }));
+  EXPECT_TRUE(test::Eventually([&] {
+    clock_.Advance(limits.stall);
+    return Gauge(in_flight) == 0;
+  }));
   EXPECT_EQ(Finish().code(), absl::StatusCode::kCancelled);
 }
 

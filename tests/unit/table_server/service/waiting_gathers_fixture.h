@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "table_server/tier/fake_row_tier.h"
 #include "tests/unit/table_server/service/gather_stream_fixture.h"
 
@@ -22,18 +20,6 @@ class WaitingGathersFixture : public GatherStreamFixture {
   }
   void Serve(const ServiceLimits& limits = {}, size_t worker_threads = 0) {
     Start(limits, &cold_tier_, worker_threads);
-  }
-  double Gauge(prometheus::Gauge* gauge) const {
-    service_->UpdateGauges();
-    return gauge->Value();
-  }
-  // Polls; the server hears of ends a little later than its callers.
-  void WaitFor(prometheus::Gauge* gauge, double value) const {
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (Gauge(gauge) != value && absl::Now() < deadline) {
-      std::this_thread::yield();
-    }
-    EXPECT_EQ(Gauge(gauge), value);
   }
   uint64_t BytesOf(size_t rows) const {
     return rows * manifest_.row_format().row_bytes();
