@@ -5,15 +5,18 @@
 
 namespace engram {
 
-absl::Status Annotate(const absl::Status& status, absl::string_view context) {
-  if (status.ok()) return status;
-  absl::Status annotated(status.code(),
-                         absl::StrCat(context, ": ", status.message()));
+absl::Status WithMessage(const absl::Status& status,
+                         absl::string_view message) {
+  absl::Status changed(status.code(), message);
   status.ForEachPayload(
       [&](absl::string_view type_url, const absl::Cord& payload) {
-        annotated.SetPayload(type_url, payload);
+        changed.SetPayload(type_url, payload);
       });
-  return annotated;
+  return changed;
+}
+
+absl::Status Annotate(const absl::Status& status, absl::string_view context) {
+  return WithMessage(status, absl::StrCat(context, ": ", status.message()));
 }
 
 }  // namespace engram

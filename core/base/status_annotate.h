@@ -6,6 +6,9 @@
 
 namespace engram {
 
+// `status` with another message; code and payloads are kept. OK stays OK.
+absl::Status WithMessage(const absl::Status& status, absl::string_view message);
+
 // `status` with "`context`: " before its message; code and payloads are kept.
 // OK stays OK.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);

@@ -118,9 +118,8 @@ absl::Status Attempts::Failed(const WorkerSet::Lease& lease,
 
 absl::Status Attempts::WithLastFailure(const absl::Status& status) const {
   if (last_failure_.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(), "; the last failure: ",
-                                   last_failure_.message()));
+  return WithMessage(status, absl::StrCat(status.message(), "; last failure: ",
+                                          last_failure_.message()));
 }
 
 void Attempts::WaitForNextRound() {

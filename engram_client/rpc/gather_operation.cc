@@ -113,9 +113,8 @@ void GatherOperation::OnDeadline() {
   Todo todo;
   {
     MutexLock lock(&mutex_);
-    DecideEnd(
-        DeadlineStatus(Names(), queue_, in_flight_, last_failure_, problems),
-        todo);
+    DecideEnd(DeadlineStatus(Names(), queue_, in_flight_, failed_, problems),
+              todo);
   }
   FinishElsewhere(todo);
 }
@@ -167,7 +166,7 @@ GatherOperation::Todo GatherOperation::Dispatch() {
 void GatherOperation::TakeCalls(absl::Time now,
                                 std::vector<GatherCallPtr>& calls) {
   for (PlannedCall& planned : queue_.TakeStartable()) {
-    const CallKind kind = !last_failure_.ok() && HasFailedRows(planned)
+    const CallKind kind = failed_.any() && HasFailedRows(planned)
                               ? CallKind::kRetry
                               : CallKind::kFirst;
     calls.push_back(MakeCall(kind, std::move(planned), now));

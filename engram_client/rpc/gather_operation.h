@@ -166,7 +166,7 @@ class GatherOperation final
   CallsInFlight in_flight_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> servers_asked_ ABSL_GUARDED_BY(mutex_);
   uint64_t rows_left_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);  // that was tried again
+  FailedTries failed_ ABSL_GUARDED_BY(mutex_);
   GatherStats stats_ ABSL_GUARDED_BY(mutex_);
   // For what waits in the queue.
   absl::Time route_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

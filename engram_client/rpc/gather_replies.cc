@@ -111,8 +111,7 @@ void GatherOperation::OnFailed(const GatherCallPtr& call,
   if (too_late || MayTryAgain(status) == TryAgain::kNever) {
     return DecideEnd(described, todo);
   }
-  // Where rows are not says less than why they could not be had.
-  if (last_failure_.ok() || NeedsToken(status)) last_failure_ = described;
+  failed_.Note(described);
   for (const GatherCallPtr& orphan : outcome.orphans) {
     for (GatherSegment& segment : orphan->planned.segments) {
       NotePassedOver(segment, failure);
@@ -121,7 +120,7 @@ void GatherOperation::OnFailed(const GatherCallPtr& call,
   todo.dispatch = true;  // sets the alarm for the orphans
   todo.place = std::move(outcome.arrived);
   if (!TakeBack(std::move(outcome.failed), std::move(failure))) {
-    DecideEnd(described, todo);
+    DecideEnd(failed_.WithFirst(described), todo);
   }
 }
 

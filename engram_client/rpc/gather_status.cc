@@ -5,6 +5,25 @@
 
 namespace engram {
 
+void FailedTries::Note(const absl::Status& failure) {
+  // Where rows are not says less than why they could not be had.
+  if (last_.ok() || NeedsToken(failure)) last_ = failure;
+  if (first_.ok() || !NeedsToken(first_)) first_ = last_;
+}
+
+std::string FailedTries::Text() const {
+  if (!any()) return "";
+  const std::string last = absl::StrCat("last failure: ", last_.message());
+  if (first_ == last_) return last;
+  return absl::StrCat("first failure: ", first_.message(), "; ", last);
+}
+
+absl::Status FailedTries::WithFirst(const absl::Status& end) const {
+  if (!any() || first_ == end) return end;
+  return WithMessage(
+      end, absl::StrCat(end.message(), "; first failure: ", first_.message()));
+}
+
 absl::Status CallStatus(const GatherNames& names, const GatherCall& call,
                         const absl::Status& status) {
   return Annotate(status,
@@ -16,7 +35,7 @@ absl::Status CallStatus(const GatherNames& names, const GatherCall& call,
 
 absl::Status DeadlineStatus(const GatherNames& names, const GatherQueue& queue,
                             const CallsInFlight& in_flight,
-                            const absl::Status& last_failure,
+                            const FailedTries& failed,
                             const std::string& problems) {
   std::vector<GatherPlan::Part> left = queue.AllParts();
   std::string why =
@@ -27,9 +46,7 @@ absl::Status DeadlineStatus(const GatherNames& names, const GatherQueue& queue,
     absl::StrAppend(&why, "; no answer from ", call->planned.server_label,
                     " for ", PartitionsText(asked, names.layer_ids));
   }
-  if (!last_failure.ok()) {
-    absl::StrAppend(&why, "; last failure: ", last_failure.message());
-  }
+  if (failed.any()) absl::StrAppend(&why, "; ", failed.Text());
   if (!problems.empty()) absl::StrAppend(&why, "; ", problems);
   return absl::DeadlineExceededError(
       absl::StrCat("table ", names.version, ": deadline passed without ",

@@ -20,15 +20,31 @@ struct GatherNames {
   absl::Span<const LayerId> layer_ids;  // of the gather's layers
 };
 
+// Calls of one gather that failed and were tried again. The first says why, the
+// last how it stands; in between there may be thousands.
+class FailedTries {
+ public:
+  // `failure`: made by CallStatus.
+  void Note(const absl::Status& failure);
+  bool any() const { return !first_.ok(); }
+  // "first failure: ...; last failure: ..."; empty: none.
+  std::string Text() const;
+  // `end`, which the last one came to, with what began it.
+  absl::Status WithFirst(const absl::Status& end) const;
+
+ private:
+  absl::Status first_;
+  absl::Status last_;
+};
+
 // `status` of a call, with what it asked for and whom.
 absl::Status CallStatus(const GatherNames& names, const GatherCall& call,
                         const absl::Status& status);
 
-// DEADLINE_EXCEEDED. `last_failure`: of those that were tried again.
-// `problems`: of servers that are not connected.
+// DEADLINE_EXCEEDED. `problems`: of servers that are not connected.
 absl::Status DeadlineStatus(const GatherNames& names, const GatherQueue& queue,
                             const CallsInFlight& in_flight,
-                            const absl::Status& last_failure,
+                            const FailedTries& failed,
                             const std::string& problems);
 
 }  // namespace engram

@@ -11,6 +11,7 @@
 namespace engram {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST_F(GatherOperationTest, ACorruptReplyIsAskedForElsewhere) {
@@ -75,6 +76,21 @@ TEST_F(GatherOperationTest, WhyRowsCouldNotBeReadIsSaidAtTheEnd) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(std::string(ReadError().message())));
+}
+
+TEST_F(GatherOperationTest, WhatFailedFirstIsSaidWithTheLastFault) {
+  Announce(0, {0});
+  GatherBuffers buffers({3});
+  const auto gather = Start(buffers);
+  servers_[0].Await(0)->End(ReadError());
+  for (size_t i = 1; i <= kMaxFaults; ++i) {
+    servers_[0].Await(i)->End(absl::DataLossError("CRC32C"));
+  }
+  const absl::Status status = gather->Wait();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("CRC32C; first failure: table t, "),
+                    HasSubstr(std::string(ReadError().message()))));
 }
 
 TEST_F(GatherOperationTest, ADeadlineThatPassesTooEarlyIsAFault) {
