@@ -11,10 +11,10 @@ import pathlib
 import signal
 import sys
 
-import bench_machine
 import bench_plots
 import bench_report
 import bench_servers
+import run_description
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTESTANTS = ("engram_1", "t1", "t2", "redis", "memcached", "rocksdb", "in_process", "easy_grpc", "tcp_bytes",
@@ -168,8 +168,9 @@ def drive(servers, arguments, checkpoint, contestants):
 
 
 def describe_run(arguments):
-    return {**bench_machine.describe_run("gather", ("redis-server", "memcached", "librocksdb-dev", "libgrpc++-dev")),
-            "quick": arguments.quick, "rounds": arguments.rounds, "duration_ms": arguments.duration_ms}
+    packages = ("redis-server", "memcached", "librocksdb-dev", "libgrpc++-dev")
+    return {"benchmark": "gather", **run_description.describe_run(packages), "quick": arguments.quick,
+            "rounds": arguments.rounds, "duration_ms": arguments.duration_ms}
 
 
 def main():

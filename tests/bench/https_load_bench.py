@@ -2,16 +2,13 @@
 this machine, against curl fetching the same bytes from it."""
 import os
 import statistics
-import sys
 import time
 
-import bench_machine
 import made_checkpoint
+import run_description
 import timed_start
-from memory_at_hand import MemoryAtHand
-
-sys.path.append(str(bench_machine.ROOT / "tests/testing"))
 from certificate import make_certificate
+from memory_at_hand import MemoryAtHand
 
 NAME = "https_load"
 WHAT = "a checkpoint over TLS from a local nginx, against curl"
@@ -44,8 +41,8 @@ def measure(servers, arguments, say):
              "bytes of the tables a second, from a table server's start until it is ready, over curl's: %d at a time, "
              "the same ranges, to /dev/null, from nginx with TLS on this machine" % PARALLEL},
             {"table_bytes": total, "requests": len(ranges), "rounds": rounds,
-             "nginx": bench_machine.first_line("dpkg-query", "-W", "-f", "${Version}", "nginx-light"),
-             "curl": bench_machine.first_line("curl", "--version")})
+             "nginx": run_description.first_line("dpkg-query", "-W", "-f", "${Version}", "nginx-light"),
+             "curl": run_description.first_line("curl", "--version")})
 
 
 def curl_seconds(servers, arguments, root, ranges, certificate):

@@ -11,13 +11,13 @@ import pathlib
 import signal
 import sys
 
-import bench_machine
 import bench_servers
 import cold_bench
 import https_load_bench
 import load_bench
 import memory_bench
 import restart_bench
+import run_description
 import stores_bench
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -63,8 +63,8 @@ def verdict(name, value):
 def main():
     signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
     arguments = parse_arguments()
-    result = {**bench_machine.describe_run("tiers"), "quick": arguments.quick, "rounds": arguments.rounds,
-              "parts": {}, "ratios": {}, "ratio_definitions": {}}
+    result = {"benchmark": "tiers", **run_description.describe_run(), "quick": arguments.quick,
+              "rounds": arguments.rounds, "parts": {}, "ratios": {}, "ratio_definitions": {}}
     try:
         for part in PARTS:
             if part.NAME not in arguments.only:

@@ -7,6 +7,7 @@ import sys
 import time
 
 import cluster
+import run_description
 import scenarios
 import sizes
 from report import Report, number
@@ -62,6 +63,7 @@ def main():
     if arguments.json:
         arguments.json.mkdir(parents=True, exist_ok=True)
     reports = []
+    described = {**run_description.describe_run(), "full": arguments.full}
     with cluster.temporary_directory() as directory:
         checkpoint = size.make_checkpoint(directory)
         small = sizes.SHORT.make_checkpoint(directory)
@@ -71,7 +73,8 @@ def main():
             reports.append(run(name, size, small if name in STEP_SCENARIOS else checkpoint))
             tell(reports[-1], time.monotonic() - start)
             if arguments.json:
-                (arguments.json / (name + ".json")).write_text(json.dumps(reports[-1].as_json(), indent=1) + "\n")
+                result = {**described, **reports[-1].as_json()}
+                (arguments.json / (name + ".json")).write_text(json.dumps(result, indent=1) + "\n")
     broken = [report.name for report in reports if report.broken(timing=True)]
     skipped = [report.name for report in reports if report.skipped]
     print("\n%d scenarios: %d hold%s%s" % (

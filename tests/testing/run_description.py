@@ -1,4 +1,4 @@
-"""What a benchmark's result says about the machine and the source it ran on."""
+"""What a result says about the machine and the source it came from."""
 import datetime
 import os
 import pathlib
@@ -26,9 +26,8 @@ def describe_machine():
             "load_average_before": os.getloadavg()[0]}
 
 
-def describe_run(benchmark, packages=()):
-    return {"benchmark": benchmark,
-            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+def describe_run(packages=()):
+    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "commit": first_line("git", "rev-parse", "HEAD"),
             "uncommitted_changes": bool(first_line("git", "status", "--porcelain")),
             "machine": describe_machine(),
