@@ -283,9 +283,13 @@ void TableClientImpl::OnAnswer() {
 
 void TableClientImpl::OnRoutingChange() {
   const auto snapshot = routing_.snapshot();
+  size_t connected = 0;
   for (ServerIndex i = 0; i < snapshot->servers().size(); ++i) {
-    monitor_->health().SetAnnounced(i, snapshot->servers()[i].announced);
+    const bool announced = snapshot->servers()[i].announced;
+    monitor_->health().SetAnnounced(i, announced);
+    connected += announced ? 1 : 0;
   }
+  monitor_->metrics().servers_connected.Set(static_cast<double>(connected));
   std::vector<std::shared_ptr<GatherOperation>> gathers;
   {
     MutexLock lock(&mutex_);

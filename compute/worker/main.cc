@@ -54,6 +54,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--row-cache-bytes", flags.worker.row_cache_bytes,
                  "Memory for rows that are asked for often, 0 for none")
       ->capture_default_str();
+  app.add_flag("--crc32c", flags.worker.want_crc32c,
+               "Table servers sum each reply, and rows that arrive damaged are "
+               "asked for again");
   app.add_option("--token-map", flags.worker.token_map_path,
                  "Token map, default engram_token_map.bin in the checkpoint");
   app.add_option("--worker-name", flags.worker.worker_name,

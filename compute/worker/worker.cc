@@ -182,6 +182,7 @@ absl::Status Worker::ConnectTables() {
                              .expected_version = version(),
                              .max_gathers_in_flight = max_gathers,
                              .connect_timeout = timeout,
+                             .want_crc32c = options_.want_crc32c,
                              .row_cache_bytes = options_.row_cache_bytes,
                              .metrics = registry_});
     if (client.ok()) {

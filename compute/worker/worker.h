@@ -47,6 +47,7 @@ class Worker {
     std::string listen;  // host:port or unix:PATH
     // As in TableClient::Options.
     uint64_t row_cache_bytes = 0;
+    bool want_crc32c = false;
     std::string token_map_path;  // empty: engram_token_map.bin beside config
     std::string worker_name;     // empty: the host's name
     std::string admin;           // host:port of /metrics, empty: none

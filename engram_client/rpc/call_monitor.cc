@@ -1,5 +1,7 @@
 #include "engram_client/rpc/call_monitor.h"
 
+#include <spdlog/spdlog.h>
+
 #include <numeric>
 #include <optional>
 
@@ -57,7 +59,13 @@ CallMonitor::CallMonitor(size_t server_count, const Options& options)
   metrics_.hedge_limit_bytes.Set(static_cast<double>(buffers_->max_bytes()));
 }
 
-void CallMonitor::AddServer(ServerIndex server, uint64_t generation) {
+void CallMonitor::AddServer(ServerIndex server, uint64_t generation,
+                            absl::string_view address) {
+  {
+    MutexLock lock(&mutex_);
+    if (addresses_.size() <= server) addresses_.resize(server + 1);
+    addresses_[server] = std::string(address);
+  }
   health_.Add(server, generation);
   metrics_.servers.Increment();
 }
@@ -108,12 +116,35 @@ void CallMonitor::CallOverdue(ServerIndex server, absl::Time now,
 void CallMonitor::NoteHealth(const EndedCall& call, double slowness,
                              absl::Time now) {
   const bool all_well = health_.all_well();
+  const bool was_well = all_well || health_.IsWell(call.server);
   const std::optional<ServerHealth::Reason> ejected = health_.CallEnded(
       call.server, call.outcome, slowness, now, call.generation);
-  if (ejected.has_value()) metrics_.ejections(*ejected).Increment();
+  if (ejected.has_value()) {
+    metrics_.ejections(*ejected).Increment();
+    LogLeftOut(call.server, *ejected);
+  }
+  if (!was_well && health_.IsWell(call.server)) LogWell(call.server);
   if (!all_well || ejected.has_value()) {
     metrics_.servers_unwell.Set(static_cast<double>(health_.unwell()));
   }
+}
+
+std::string CallMonitor::AddressOf(ServerIndex server) const {
+  MutexLock lock(&mutex_);
+  return server < addresses_.size() ? addresses_[server] : "";
+}
+
+void CallMonitor::LogLeftOut(ServerIndex server,
+                             ServerHealth::Reason why) const {
+  spdlog::warn("table server at {}: left out where others can answer: {}",
+               AddressOf(server),
+               why == ServerHealth::Reason::kErrors
+                   ? "too many of its calls fail"
+                   : "it is far slower than the others");
+}
+
+void CallMonitor::LogWell(ServerIndex server) const {
+  spdlog::info("table server at {}: well again", AddressOf(server));
 }
 
 bool CallMonitor::MayRetryAtOnce() {

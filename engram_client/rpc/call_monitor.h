@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "core/base/mutex.h"
 #include "engram_client/routing/call_times.h"
 #include "engram_client/routing/server_health.h"
 #include "engram_client/rpc/client_metrics.h"
@@ -48,8 +51,9 @@ class CallMonitor {
   // The first `server_count` slots have servers, of generation 0.
   CallMonitor(size_t server_count, const Options& options);
 
-  // As ServerHealth.
-  void AddServer(ServerIndex server, uint64_t generation);
+  // As ServerHealth. `address` is for the log.
+  void AddServer(ServerIndex server, uint64_t generation,
+                 absl::string_view address);
   void RemoveServer(ServerIndex server);
 
   bool hedging() const { return buffers_->max_bytes() > 0; }
@@ -79,6 +83,10 @@ class CallMonitor {
  private:
   bool TrySpend(uint32_t hedges, ServerHealth::Doubt doubt);
   void NoteHealth(const EndedCall& call, double slowness, absl::Time now);
+  // For whoever has to find out which server it is.
+  void LogLeftOut(ServerIndex server, ServerHealth::Reason why) const;
+  void LogWell(ServerIndex server) const;
+  std::string AddressOf(ServerIndex server) const;
 
   const std::shared_ptr<prometheus::Registry> registry_;
   ClientMetrics metrics_;
@@ -86,6 +94,9 @@ class CallMonitor {
   CallTimes times_;
   ServerHealth health_;
   RetryBudget budget_;
+
+  mutable Mutex mutex_;
+  std::vector<std::string> addresses_ ABSL_GUARDED_BY(mutex_);  // by slot
 };
 
 }  // namespace engram

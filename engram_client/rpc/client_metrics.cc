@@ -67,6 +67,9 @@ ClientMetrics::ClientMetrics(prometheus::Registry& registry)
                      "Looks for the servers that there are, without result.")),
       servers(AddGauge(registry, "engram_client_servers",
                        "Servers that are known, connected or not.")),
+      servers_connected(AddGauge(registry, "engram_client_servers_connected",
+                                 "Of these, servers that are connected and "
+                                 "tell what they hold.")),
       servers_limit(AddGauge(registry, "engram_client_servers_limit",
                              "Limit of engram_client_servers.")),
       servers_unwell(AddGauge(registry, "engram_client_servers_ejected",

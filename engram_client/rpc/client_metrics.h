@@ -88,6 +88,7 @@ class ClientMetrics {
   prometheus::Gauge& budget_limit;
   prometheus::Counter& failed_looks;
   prometheus::Gauge& servers;
+  prometheus::Gauge& servers_connected;
   prometheus::Gauge& servers_limit;
   prometheus::Gauge& servers_unwell;
   prometheus::Gauge& gathers_in_flight;

@@ -109,7 +109,7 @@ void GatherOperation::OnFailed(const GatherCallPtr& call,
   const bool too_late =
       absl::IsDeadlineExceeded(status) && now >= steady_deadline_;
   if (too_late || MayTryAgain(status) == TryAgain::kNever) {
-    return DecideEnd(described, todo);
+    return DecideEnd(failed_.WithFirst(described), todo);
   }
   failed_.Note(described);
   for (const GatherCallPtr& orphan : outcome.orphans) {

@@ -2,8 +2,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_annotate.h"
+#include "core/wire/error_detail.h"
 
 namespace engram {
+namespace {
+
+// With what the message alone would lose.
+std::string KindAndMessage(const absl::Status& status) {
+  const ErrorReason reason = ReasonOf(status);
+  return absl::StrCat(reason != ErrorReason::kNone
+                          ? ReasonName(reason)
+                          : absl::StatusCodeToString(status.code()),
+                      ": ", status.message());
+}
+
+}  // namespace
 
 void FailedTries::Note(const absl::Status& failure) {
   // Where rows are not says less than why they could not be had.
@@ -13,15 +26,17 @@ void FailedTries::Note(const absl::Status& failure) {
 
 std::string FailedTries::Text() const {
   if (!any()) return "";
-  const std::string last = absl::StrCat("last failure: ", last_.message());
+  const std::string last =
+      absl::StrCat("last failure: ", KindAndMessage(last_));
   if (first_ == last_) return last;
-  return absl::StrCat("first failure: ", first_.message(), "; ", last);
+  return absl::StrCat("first failure: ", KindAndMessage(first_), "; ", last);
 }
 
 absl::Status FailedTries::WithFirst(const absl::Status& end) const {
   if (!any() || first_ == end) return end;
   return WithMessage(
-      end, absl::StrCat(end.message(), "; first failure: ", first_.message()));
+      end,
+      absl::StrCat(end.message(), "; first failure: ", KindAndMessage(first_)));
 }
 
 absl::Status CallStatus(const GatherNames& names, const GatherCall& call,

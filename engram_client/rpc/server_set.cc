@@ -142,7 +142,7 @@ std::unique_ptr<ServerSet::Server> ServerSet::MakeServer(
                                     .on_answer = environment_.on_answer});
   environment_.identity->Add(slot, address);
   environment_.routing->Add(slot);
-  environment_.monitor->AddServer(slot, generation);
+  environment_.monitor->AddServer(slot, generation, address);
   environment_.transports->Open(slot, generation, server->transport.get());
   return server;
 }

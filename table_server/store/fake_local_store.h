@@ -94,7 +94,6 @@ class FakeLocalStore final : public LocalStore {
     return reads_;
   }
 
-  absl::string_view kind() const override { return "fake"; }
   std::string description() const override { return "fake store"; }
   std::vector<PartitionRef> Partitions() const override {
     MutexLock lock(&mutex_);

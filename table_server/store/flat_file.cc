@@ -94,17 +94,17 @@ absl::Status WriteFlatFile(StoreFiles& files, const std::string& path,
   ENGRAM_ASSIGN_OR_RETURN(const std::unique_ptr<StoreFile> file,
                           files.Create(path, header.file_bytes()));
   const FlatSeal seal(header.version, header.ref);
-  ENGRAM_RETURN_IF_ERROR(
-      ForPieces(header, packed,
-                [&](uint32_t first_page, absl::Span<std::byte> pages,
-                    absl::Span<const std::byte> rows) {
-                  FillPages(header, seal, first_page, pages, rows);
-                  return WriteFully(*file, header.OffsetOf(first_page), pages);
-                }));
+  ENGRAM_RETURN_IF_ERROR(ForPieces(
+      header, packed,
+      [&](uint32_t first_page, absl::Span<std::byte> pages,
+          absl::Span<const std::byte> rows) {
+        FillPages(header, seal, first_page, pages, rows);
+        return WriteFully(*file, path, header.OffsetOf(first_page), pages);
+      }));
   // Last: a file that was written in part has none.
   AlignedBuffer page(kFlatHeaderBytes);
   WriteFlatHeader(header, page.bytes());
-  ENGRAM_RETURN_IF_ERROR(WriteFully(*file, 0, page.bytes()));
+  ENGRAM_RETURN_IF_ERROR(WriteFully(*file, path, 0, page.bytes()));
   return file->Sync();
 }
 

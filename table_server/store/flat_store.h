@@ -63,7 +63,6 @@ class FlatStore final : public LocalStore {
   static absl::StatusOr<std::unique_ptr<FlatStore>> Open(
       const Manifest& manifest, const Options& options);
 
-  absl::string_view kind() const override { return "flat"; }
   std::string description() const override;
   std::string PlaceOf(const PartitionRef& ref) const override {
     return PathOf(ref);

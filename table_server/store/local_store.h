@@ -48,7 +48,6 @@ class LocalStore {
   // Waits for the fetches that are out.
   virtual ~LocalStore() = default;
 
-  virtual absl::string_view kind() const = 0;   // "flat", "rocksdb"
   virtual std::string description() const = 0;  // for messages: kind and path
   // For messages: the file of a partition that is there, as far as that is
   // known.

@@ -66,7 +66,6 @@ class RocksStore final : public LocalStore {
   static absl::StatusOr<std::unique_ptr<RocksStore>> Open(
       const Manifest& manifest, const Options& options);
 
-  absl::string_view kind() const override { return "rocksdb"; }
   std::string description() const override;
   std::string PlaceOf(const PartitionRef& ref) const override;
   std::vector<PartitionRef> Partitions() const override {

@@ -246,8 +246,8 @@ absl::Status ReadFully(const StoreFile& file, absl::string_view path,
   return absl::OkStatus();
 }
 
-absl::Status WriteFully(StoreFile& file, uint64_t offset,
-                        absl::Span<const std::byte> bytes) {
+absl::Status WriteFully(StoreFile& file, absl::string_view path,
+                        uint64_t offset, absl::Span<const std::byte> bytes) {
   while (!bytes.empty()) {
     ENGRAM_ASSIGN_OR_RETURN(const size_t done, file.WriteSome(offset, bytes));
     ENGRAM_CHECK(done > 0 && done <= bytes.size());
@@ -257,8 +257,8 @@ absl::Status WriteFully(StoreFile& file, uint64_t offset,
                              : done / kDirectAlignment * kDirectAlignment;
     if (whole == 0) {
       return absl::UnavailableError(absl::StrCat(
-          "a write at ", offset, " took ", done, " of ", bytes.size(),
-          " bytes, less than the unit of ", kDirectAlignment));
+          "a write to ", path, " at ", offset, " took ", done, " of ",
+          bytes.size(), " bytes, less than the unit of ", kDirectAlignment));
     }
     offset += whole;
     bytes.remove_prefix(whole);

@@ -86,8 +86,8 @@ bool ReadsDirectly(const std::string& path);
 // DATA_LOSS: the file ends before `out` does.
 absl::Status ReadFully(const StoreFile& file, absl::string_view path,
                        uint64_t offset, absl::Span<std::byte> out);
-absl::Status WriteFully(StoreFile& file, uint64_t offset,
-                        absl::Span<const std::byte> bytes);
+absl::Status WriteFully(StoreFile& file, absl::string_view path,
+                        uint64_t offset, absl::Span<const std::byte> bytes);
 
 }  // namespace engram
 

@@ -71,7 +71,6 @@ class FakeRowTier final : public RowTier {
     Tell(*std::move(asked), status);
   }
 
-  absl::string_view kind() const override { return "fake"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out,
                         std::vector<uint32_t>& misses) const override {

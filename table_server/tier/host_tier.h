@@ -48,7 +48,6 @@ class HostTier final : public RowTier {
   // and the leases from before have ended.
   void Free(size_t layer_index, PartitionId partition);
 
-  absl::string_view kind() const override { return "host"; }
   // Misses nothing: every row is of a partition that is allocated.
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out,

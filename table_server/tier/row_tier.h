@@ -33,9 +33,6 @@ class RowTier {
   // perhaps before that has returned. Must not block.
   using OnRows = absl::AnyInvocable<void(absl::Status)>;
 
-  // Short name for logs: "host", "synthetic".
-  virtual absl::string_view kind() const = 0;
-
   // Copies the packed bytes of row_ids[i] to the i-th slot of `out`, for each
   // row that is at hand. Appends the indices i of all others to `misses`,
   // ascending; what is in their slots is unspecified. Does not wait.

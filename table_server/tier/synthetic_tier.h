@@ -16,7 +16,6 @@ class SyntheticTier final : public RowTier {
  public:
   SyntheticTier(const Manifest& manifest, uint64_t seed);
 
-  absl::string_view kind() const override { return "synthetic"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out,
                         std::vector<uint32_t>& misses) const override;

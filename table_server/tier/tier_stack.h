@@ -44,7 +44,6 @@ class TierStack final : public RowTier {
   static absl::StatusOr<std::unique_ptr<TierStack>> Create(
       const Manifest& manifest, const Parts& parts);
 
-  absl::string_view kind() const override { return "stack"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out,
                         std::vector<uint32_t>& misses) const override;

@@ -12,7 +12,7 @@ import scenarios
 import sizes
 from report import Report, number
 
-STEP_SCENARIOS = ("workers", "worker_stopped", "worker_unready")
+STEP_SCENARIOS = ("workers", "worker_stopped", "worker_flipped", "worker_unready")
 
 
 def parse_arguments():

@@ -18,7 +18,7 @@ ALL = {scenario.__name__: scenario for scenario in (
     replica_faults.stalled, replica_faults.half_open, replica_faults.resets, replica_faults.errors,
     replica_faults.flipped, replica_faults.liar, outages.killed, outages.alone, silence.swallowed,
     silence.swallowed_alone, silence.silenced, network.cut, network.cut_alone, overload.overload,
-    workers.workers, workers.worker_stopped, readiness.worker_unready,
+    workers.workers, workers.worker_stopped, workers.worker_flipped, readiness.worker_unready,
     rude_clients.half_sent, rude_clients.crowd,
     scale.scale_file, scale.scale_dns, views.views_differ, views.dns_lies, moving_deaths.killed_moving,
     moving_deaths.killed_taker, full_size.full_size, starts.first_start, starts.rolling, starts.impatient)}

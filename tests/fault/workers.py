@@ -1,6 +1,7 @@
 """Compute workers that die, drain, stop and come back, under steps."""
 import time
 
+import admin
 from fault_cluster import FaultCluster
 from report import Report
 
@@ -48,4 +49,23 @@ def worker_stopped(size, checkpoint):
         report.at_least("times that it was left, " + mode, result.client["ejections"], 1)
         report.figures["latency_ms, " + mode] = result.latency_ms
         report.at_most("p99 in deadlines, " + mode, result.latency_ms["p99"] / deadline_ms, 0.25, timing=True)
+    return report
+
+
+def worker_flipped(size, checkpoint):
+    """Bits of a replica's rows are turned on their way to a worker that has them summed."""
+    report = Report("worker_flipped")
+    with FaultCluster(checkpoint, servers=2, replicas=2, workers=1, proxied=("t0",),
+                      worker_args=["--crc32c", "--admin", "127.0.0.1:0"]) as running:
+        proxy = running.proxies["t0"]
+        load = running.load_steps(*STEPS, rate=RATE, deadline_ms=size.deadline_ms).await_start()
+        proxy.ask("flip 1")
+        load.go_on(size.fault_seconds)
+        proxy.ask("clear")
+        load.go_on(size.calm_seconds)
+        report.nothing_failed(load.end())
+        report.at_least("bits turned", proxy.stats()["flips"], 1)
+        metrics = admin.get(admin.address(running.workers["w0"]), "/metrics")[1]
+        report.at_least("corrupt replies seen",
+                        admin.metric(metrics, "engram_client_calls_ended_total", outcome="corrupt"), 1)
     return report

@@ -24,7 +24,6 @@ class FaultyTier final : public RowTier {
   FaultyTier(std::unique_ptr<RowTier> tier, TierFaults& faults)
       : tier_(std::move(tier)), faults_(faults) {}
 
-  absl::string_view kind() const override { return "faulty"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out,
                         std::vector<uint32_t>& misses) const override;

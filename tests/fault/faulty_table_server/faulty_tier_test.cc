@@ -26,7 +26,6 @@ constexpr size_t kRowBytes = 8;
 // is done by a thread of its own.
 class NumberTier final : public RowTier {
  public:
-  absl::string_view kind() const override { return "numbers"; }
   absl::Status CopyRows(size_t, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out,
                         std::vector<uint32_t>& misses) const override {

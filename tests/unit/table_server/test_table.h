@@ -102,7 +102,6 @@ class GatedTier final : public RowTier {
     return first_copy_.at(layer_index).load();
   }
 
-  absl::string_view kind() const override { return "gated"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out,
                         std::vector<uint32_t>& misses) const override {

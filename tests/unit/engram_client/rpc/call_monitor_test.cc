@@ -1,15 +1,22 @@
 #include "engram_client/rpc/call_monitor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "core/wire/error_detail.h"
 
 namespace engram {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(OutcomeOfTest, OnlyFaultsAreFailures) {
   EXPECT_EQ(OutcomeOf(absl::OkStatus()), CallOutcome::kAnswered);
@@ -77,6 +84,36 @@ TEST_F(CallMonitorTest, ASlowServerIsEjectedAndCounted) {
   EXPECT_EQ(Metric("engram_client_servers_ejected"), 1);
   EXPECT_EQ(monitor.stats().ejections, 1u);
   EXPECT_EQ(monitor.stats().servers_ejected, 1u);
+}
+
+// What spdlog's default logger says in the meantime.
+class CapturedLog {
+ public:
+  CapturedLog() : before_(spdlog::default_logger()) {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
+  }
+  ~CapturedLog() { spdlog::set_default_logger(before_); }
+  std::string text() const { return text_.str(); }
+
+ private:
+  const std::shared_ptr<spdlog::logger> before_;
+  std::ostringstream text_;
+};
+
+TEST_F(CallMonitorTest, TheLogSaysWhichServerIsLeftOutAndWhenItIsBack) {
+  const CapturedLog log;
+  CallMonitor monitor = MakeMonitor();
+  monitor.AddServer(1, 0, "10.0.0.2:7100");
+  End(monitor, 0, CallOutcome::kAnswered, absl::Milliseconds(2), 100);
+  End(monitor, 1, CallOutcome::kFailed, absl::Milliseconds(1), 30);
+  EXPECT_THAT(log.text(),
+              HasSubstr("10.0.0.2:7100: left out where others can answer: too "
+                        "many of its calls fail"));
+  now_ += absl::Seconds(2);
+  EXPECT_THAT(log.text(), Not(HasSubstr("well again")));
+  End(monitor, 1, CallOutcome::kAnswered, absl::Milliseconds(2), 100);
+  EXPECT_THAT(log.text(), HasSubstr("10.0.0.2:7100: well again"));
 }
 
 TEST_F(CallMonitorTest, WhatAServerThatIsNotWellTakesIsNotUsual) {

@@ -89,7 +89,7 @@ TEST_F(GatherOperationTest, WhatFailedFirstIsSaidWithTheLastFault) {
   const absl::Status status = gather->Wait();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("CRC32C; first failure: table t, "),
+              AllOf(HasSubstr("CRC32C; first failure: UNAVAILABLE: table t, "),
                     HasSubstr(std::string(ReadError().message()))));
 }
 

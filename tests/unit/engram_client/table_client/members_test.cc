@@ -229,6 +229,9 @@ TEST_F(MembersTest, TellsHowManyServersThereAre) {
   Tell({0, 1, 2});
   EXPECT_EQ(metric("engram_client_servers"), 2);
   EXPECT_THAT(Addresses(), ElementsAre("fake:1", "fake:2"));
+  Await([&] { return metric("engram_client_servers_connected") == 2; });
+  server(1).SetUp(false);
+  Await([&] { return metric("engram_client_servers_connected") == 1; });
   Tell(absl::NotFoundError("no file"));
   EXPECT_EQ(metric("engram_client_member_looks_failed_total"), 1);
   EXPECT_EQ(metric("engram_client_servers"), 2);

@@ -245,7 +245,6 @@ class CancellingTier final : public RowTier {
  public:
   CancellingTier(const RowTier& tier, std::atomic<bool>& cancelled)
       : tier_(tier), cancelled_(cancelled) {}
-  absl::string_view kind() const override { return "cancelling"; }
   absl::Status CopyRows(size_t layer_index, absl::Span<const RowId> row_ids,
                         absl::Span<std::byte> out,
                         std::vector<uint32_t>& misses) const override {

@@ -76,7 +76,6 @@ class LocalStoreContract : public ::testing::TestWithParam<StoreKind> {
 
 TEST_P(LocalStoreContract, StartsEmpty) {
   Open();
-  EXPECT_EQ(store_->kind(), GetParam().name);
   EXPECT_THAT(store_->description(), ::testing::HasSubstr(dir_.path()));
   EXPECT_THAT(store_->Partitions(), ::testing::IsEmpty());
   EXPECT_FALSE(store_->Has(Ref(0, 0)));

@@ -92,7 +92,12 @@ TEST_P(LocalStoreContract, ReadOnlyWhatNoStoreUsedIsLeft) {
   store_.reset();
   const auto other = GetParam().open(
       MakeWideManifest(32), {.dir = dir_.File("store"), .read_only = true});
-  EXPECT_TRUE(!other.ok() || (*other)->Partitions().empty());
+  if (other.ok()) {
+    EXPECT_THAT((*other)->Partitions(), ::testing::IsEmpty());
+  } else {
+    EXPECT_THAT(other, IsError(absl::StatusCode::kFailedPrecondition,
+                               ::testing::HasSubstr("no store used")));
+  }
 }
 
 TEST_P(LocalStoreContract, KeepsItsManifest) {
