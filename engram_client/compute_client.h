@@ -1,6 +1,8 @@
 #ifndef ENGRAM_ENGRAM_CLIENT_COMPUTE_CLIENT_H_
 #define ENGRAM_ENGRAM_CLIENT_COMPUTE_CLIENT_H_
 
+#include <prometheus/registry.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -77,6 +79,9 @@ class ComputeClient {
     // too, while too few are known. In any case half of the time that is left
     // is the most.
     absl::Duration first_hedge_delay = absl::Seconds(1);
+    // Where the engram_compute_client_* metrics go; null: they only make
+    // stats().
+    std::shared_ptr<prometheus::Registry> metrics;
   };
 
   // Waits until one worker has told what it computes.

@@ -51,11 +51,11 @@ absl::Status CheckMessageSize(const v1::ApplyRequest& request) {
 
 class ComputeClientImpl final : public ComputeClient {
  public:
-  ComputeClientImpl(std::unique_ptr<WorkerSet> workers, ModelInfo model,
-                    absl::Duration first_hedge_delay)
-      : workers_(std::move(workers)),
-        model_(std::move(model)),
-        monitor_(first_hedge_delay) {}
+  ComputeClientImpl(std::unique_ptr<StepMonitor> monitor,
+                    std::unique_ptr<WorkerSet> workers, ModelInfo model)
+      : monitor_(std::move(monitor)),
+        workers_(std::move(workers)),
+        model_(std::move(model)) {}
 
   const ModelInfo& model() const override { return model_; }
 
@@ -76,7 +76,7 @@ class ComputeClientImpl final : public ComputeClient {
     }
     ENGRAM_RETURN_IF_ERROR(CheckMessageSize(request));
 
-    ApplyStep step(&request, Attempts(workers_.get(), &monitor_,
+    ApplyStep step(&request, Attempts(workers_.get(), monitor_.get(),
                                       {.kind = StepWork::Kind::kApply,
                                        .tokens = shape.tokens * layers.size()},
                                       deadline));
@@ -88,19 +88,19 @@ class ComputeClientImpl final : public ComputeClient {
   absl::StatusOr<std::unique_ptr<Step>> Begin(
       std::vector<StepSequence> sequences, StepDtype dtype, StepReturn what,
       std::vector<LayerId> layers, const StepOptions& options) override {
-    auto step = std::make_unique<RemoteStep>(&model_, workers_.get(), &monitor_,
-                                             std::move(sequences), dtype, what,
-                                             std::move(layers), options);
+    auto step = std::make_unique<RemoteStep>(
+        &model_, workers_.get(), monitor_.get(), std::move(sequences), dtype,
+        what, std::move(layers), options);
     ENGRAM_RETURN_IF_ERROR(step->Begin());
     return step;
   }
 
-  Stats stats() const override { return monitor_.stats(); }
+  Stats stats() const override { return monitor_->stats(); }
 
  private:
+  const std::unique_ptr<StepMonitor> monitor_;
   const std::unique_ptr<WorkerSet> workers_;
   const ModelInfo model_;
-  StepMonitor monitor_;
 };
 
 }  // namespace
@@ -116,12 +116,15 @@ absl::StatusOr<std::unique_ptr<ComputeClient>> ComputeClient::Create(
                      absl::FormatDuration(options.first_hedge_delay),
                      "; it must be more than 0"));
   }
-  auto workers = std::make_unique<WorkerSet>(options.addresses);
+  auto monitor = std::make_unique<StepMonitor>(options.first_hedge_delay,
+                                               std::move(options.metrics));
+  auto workers =
+      std::make_unique<WorkerSet>(options.addresses, &monitor->metrics());
   ENGRAM_ASSIGN_OR_RETURN(
       ModelInfo model,
       workers->WaitForModel(absl::Now() + options.connect_timeout));
   return std::make_unique<ComputeClientImpl>(
-      std::move(workers), std::move(model), options.first_hedge_delay);
+      std::move(monitor), std::move(workers), std::move(model));
 }
 
 }  // namespace engram

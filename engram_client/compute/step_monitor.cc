@@ -1,5 +1,7 @@
 #include "engram_client/compute/step_monitor.h"
 
+#include <utility>
+
 #include "engram_client/rpc/timer_queue.h"
 
 namespace engram {
@@ -17,20 +19,35 @@ CallTimes::Options TimesOptions(absl::Duration first_hedge_delay) {
           .period = absl::Seconds(30)};
 }
 
+uint64_t Count(const prometheus::Counter& counter) {
+  return static_cast<uint64_t>(counter.Value());
+}
+
 }  // namespace
 
-StepMonitor::StepMonitor(absl::Duration first_hedge_delay)
-    : apply_times_(TimesOptions(first_hedge_delay)),
+StepMonitor::StepMonitor(absl::Duration first_hedge_delay,
+                         std::shared_ptr<prometheus::Registry> registry)
+    : registry_(registry != nullptr ? std::move(registry)
+                                    : std::make_shared<prometheus::Registry>()),
+      metrics_(*registry_),
+      apply_times_(TimesOptions(first_hedge_delay)),
       layer_times_(TimesOptions(first_hedge_delay)),
-      budget_({.share = 0.05, .burst = 100}) {}
+      budget_({.share = 0.05, .burst = 100}) {
+  metrics_.budget_limit.Set(budget_.burst());
+  metrics_.budget_tokens.Set(budget_.tokens());
+}
 
 void StepMonitor::StepStarted() {
-  Increment(steps_);
+  metrics_.steps.Increment();
   budget_.OnFirstCall();
+  metrics_.budget_tokens.Set(budget_.tokens());
 }
 
 void StepMonitor::Took(const StepWork& work, absl::Duration time) {
   TimesOf(work.kind).Record(work.tokens, time, SteadyNow());
+  (work.kind == StepWork::Kind::kApply ? metrics_.apply_seconds
+                                       : metrics_.layer_seconds)
+      .Observe(absl::ToDoubleSeconds(time));
 }
 
 absl::Duration StepMonitor::HedgeDelay(const StepWork& work) {
@@ -38,26 +55,28 @@ absl::Duration StepMonitor::HedgeDelay(const StepWork& work) {
 }
 
 bool StepMonitor::MayRetryAtOnce() {
-  Increment(retries_);
-  if (budget_.TrySpend(1)) return true;
-  Increment(held_retries_);
-  return false;
+  metrics_.retries.Increment();
+  const bool may = budget_.TrySpend(1);
+  if (!may) metrics_.held_retries.Increment();
+  metrics_.budget_tokens.Set(budget_.tokens());
+  return may;
 }
 
 bool StepMonitor::MayHedge(bool suspect) {
   const bool may = suspect ? budget_.TrySpend(1) : budget_.TrySpendUpperHalf(1);
-  Increment(may ? hedges_ : refused_hedges_);
+  (may ? metrics_.hedges : metrics_.refused_hedges).Increment();
+  metrics_.budget_tokens.Set(budget_.tokens());
   return may;
 }
 
 ComputeClient::Stats StepMonitor::stats() const {
-  return {.steps = steps_.load(std::memory_order_relaxed),
-          .retries = retries_.load(std::memory_order_relaxed),
-          .held_retries = held_retries_.load(std::memory_order_relaxed),
-          .hedges = hedges_.load(std::memory_order_relaxed),
-          .hedges_won = hedges_won_.load(std::memory_order_relaxed),
-          .refused_hedges = refused_hedges_.load(std::memory_order_relaxed),
-          .ejections = ejections_.load(std::memory_order_relaxed)};
+  return {.steps = Count(metrics_.steps),
+          .retries = Count(metrics_.retries),
+          .held_retries = Count(metrics_.held_retries),
+          .hedges = Count(metrics_.hedges),
+          .hedges_won = Count(metrics_.hedges_won),
+          .refused_hedges = Count(metrics_.refused_hedges),
+          .ejections = Count(metrics_.ejections)};
 }
 
 }  // namespace engram

@@ -1,10 +1,13 @@
 #ifndef ENGRAM_ENGRAM_CLIENT_COMPUTE_STEP_MONITOR_H_
 #define ENGRAM_ENGRAM_CLIENT_COMPUTE_STEP_MONITOR_H_
 
-#include <atomic>
+#include <prometheus/registry.h>
+
 #include <cstdint>
+#include <memory>
 
 #include "absl/time/time.h"
+#include "engram_client/compute/step_metrics.h"
 #include "engram_client/compute_client.h"
 #include "engram_client/routing/call_times.h"
 #include "engram_client/rpc/retry_budget.h"
@@ -24,7 +27,10 @@ struct StepWork {
 // Thread safety: all methods may be called concurrently; none locks.
 class StepMonitor {
  public:
-  explicit StepMonitor(absl::Duration first_hedge_delay);
+  // `registry`: where the metrics go; null: one of its own.
+  explicit StepMonitor(
+      absl::Duration first_hedge_delay,
+      std::shared_ptr<prometheus::Registry> registry = nullptr);
 
   void StepStarted();
   // `time`: from the work's last sending to the whole answer.
@@ -37,31 +43,22 @@ class StepMonitor {
   // Counts a hedge, or that there was no budget for it. `suspect`: its worker
   // was silent before. Chance leaves half of the budget to those.
   bool MayHedge(bool suspect);
-  void HedgeWon() { Increment(hedges_won_); }
-  void WorkerEjected() { Increment(ejections_); }
+  void HedgeWon() { metrics_.hedges_won.Increment(); }
+  void WorkerEjected() { metrics_.ejections.Increment(); }
 
+  StepMetrics& metrics() { return metrics_; }
   ComputeClient::Stats stats() const;
 
  private:
-  using Counter = std::atomic<uint64_t>;
-
-  static void Increment(Counter& counter) {
-    counter.fetch_add(1, std::memory_order_relaxed);
-  }
   CallTimes& TimesOf(StepWork::Kind kind) {
     return kind == StepWork::Kind::kApply ? apply_times_ : layer_times_;
   }
 
+  const std::shared_ptr<prometheus::Registry> registry_;
+  StepMetrics metrics_;
   CallTimes apply_times_;
   CallTimes layer_times_;
   RetryBudget budget_;
-  Counter steps_{0};
-  Counter retries_{0};
-  Counter held_retries_{0};
-  Counter hedges_{0};
-  Counter hedges_won_{0};
-  Counter refused_hedges_{0};
-  Counter ejections_{0};
 };
 
 }  // namespace engram

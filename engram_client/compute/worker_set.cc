@@ -1,5 +1,7 @@
 #include "engram_client/compute/worker_set.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -24,9 +26,11 @@ struct WorkerSet::Question {
   v1::GetModelResponse response;
 };
 
-WorkerSet::WorkerSet(const std::vector<std::string>& addresses)
-    : workers_(addresses.size()) {
+WorkerSet::WorkerSet(const std::vector<std::string>& addresses,
+                     StepMetrics* metrics)
+    : metrics_(metrics), workers_(addresses.size()) {
   ENGRAM_CHECK(!addresses.empty());
+  metrics_->workers.Set(static_cast<double>(addresses.size()));
   for (size_t i = 0; i < addresses.size(); ++i) {
     workers_[i].link = std::make_unique<WorkerLink>(addresses[i]);
     workers_[i].asking = true;
@@ -75,8 +79,18 @@ void WorkerSet::OnAnswer(size_t index, const absl::Status& status,
                          const v1::GetModelResponse& response) {
   absl::StatusOr<ModelInfo> model =
       status.ok() ? ToModelInfo(response) : absl::StatusOr<ModelInfo>(status);
+  const bool is_new = TakeAnswer(index, std::move(model), response);
+  if (is_new) {
+    spdlog::info("compute worker at {}: ready",
+                 workers_[index].link->address());
+  }
+}
+
+bool WorkerSet::TakeAnswer(size_t index, absl::StatusOr<ModelInfo> model,
+                           const v1::GetModelResponse& response) {
   MutexLock lock(&mutex_);
   Worker& worker = workers_[index];
+  const bool was_ready = worker.state == State::kReady;
   worker.asking = false;
   if (model.ok()) {
     worker.limits = {
@@ -99,8 +113,11 @@ void WorkerSet::OnAnswer(size_t index, const absl::Status& status,
     worker.failures = 0;
   }
   if (model.ok() && !model_.has_value()) model_ = *std::move(model);
-  if (worker.state != State::kReady) AskLater(index);
+  const bool ready = worker.state == State::kReady;
+  if (!ready) AskLater(index);
+  CountReady();
   changed_.NotifyAll();
+  return ready && !was_ready;
 }
 
 absl::Status WorkerSet::CheckModel(const ModelInfo& model,
@@ -147,14 +164,30 @@ absl::StatusOr<ModelInfo> WorkerSet::WaitForModel(absl::Time deadline) {
 }
 
 void WorkerSet::MarkDown(size_t index, const absl::Status& status) {
-  MutexLock lock(&mutex_);
-  if (workers_[index].state == State::kReady) SetDown(index, status);
+  {
+    MutexLock lock(&mutex_);
+    if (workers_[index].state != State::kReady) return;
+    SetDown(index, status);
+  }
+  LogLeft(index, status);
 }
 
 void WorkerSet::SetDown(size_t index, const absl::Status& status) {
   workers_[index].state = State::kDown;
   workers_[index].error = status;
+  CountReady();
   AskLater(index);
+}
+
+void WorkerSet::CountReady() {
+  metrics_->workers_ready.Set(static_cast<double>(
+      std::count_if(workers_.begin(), workers_.end(),
+                    [](const Worker& w) { return w.state == State::kReady; })));
+}
+
+void WorkerSet::LogLeft(size_t index, const absl::Status& why) const {
+  spdlog::warn("compute worker at {}: gets no steps: {}",
+               workers_[index].link->address(), why.message());
 }
 
 // ---- choosing ----

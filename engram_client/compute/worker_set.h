@@ -12,10 +12,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
 #include "engram/v1/compute.pb.h"
+#include "engram_client/compute/step_metrics.h"
 #include "engram_client/compute/worker_link.h"
 #include "engram_client/compute_client.h"
 #include "engram_client/rpc/timer_queue.h"
@@ -61,8 +61,9 @@ class WorkerSet {
     const Limits limits_;
   };
 
-  // Starts to ask. REQUIRES: addresses are not empty.
-  explicit WorkerSet(const std::vector<std::string>& addresses);
+  // Starts to ask. `metrics`, of which it sets the workers', must outlive it.
+  // REQUIRES: addresses are not empty.
+  WorkerSet(const std::vector<std::string>& addresses, StepMetrics* metrics);
   ~WorkerSet();
   WorkerSet(const WorkerSet&) = delete;
   WorkerSet& operator=(const WorkerSet&) = delete;
@@ -119,6 +120,9 @@ class WorkerSet {
   void Ask(size_t index);
   void OnAnswer(size_t index, const absl::Status& status,
                 const v1::GetModelResponse& response);
+  // Whether it is ready now and was not before.
+  bool TakeAnswer(size_t index, absl::StatusOr<ModelInfo> model,
+                  const v1::GetModelResponse& response);
   absl::Status CheckModel(const ModelInfo& model, const Worker& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AskLater(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -126,8 +130,10 @@ class WorkerSet {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetDown(size_t index, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Eject(size_t index, absl::string_view why)
+  void Eject(size_t index, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LogLeft(size_t index, const absl::Status& why) const;
   bool MayEject(size_t index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<Lease> LeaseOf(size_t index)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -139,6 +145,7 @@ class WorkerSet {
   std::string Errors() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(size_t index);
 
+  StepMetrics* const metrics_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::vector<Worker> workers_;  // never grows

@@ -1,6 +1,5 @@
 // The part of WorkerSet that leaves workers which are silent.
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "core/base/backoff.h"
 #include "engram_client/compute/worker_set.h"
 
@@ -24,27 +23,38 @@ void WorkerSet::Answered(size_t index) {
 }
 
 bool WorkerSet::Silent(size_t index) {
-  MutexLock lock(&mutex_);
-  Worker& worker = workers_[index];
-  ++worker.silences;
-  if (worker.state != State::kReady) return false;
-  if (worker.trial == 0 && worker.silences < kMaxSilences) return false;
-  if (!MayEject(index)) return false;
-  Eject(index, "it was silent while others answered");
+  const auto why =
+      absl::DeadlineExceededError("it was silent while others answered");
+  {
+    MutexLock lock(&mutex_);
+    Worker& worker = workers_[index];
+    ++worker.silences;
+    if (worker.state != State::kReady) return false;
+    if (worker.trial == 0 && worker.silences < kMaxSilences) return false;
+    if (!MayEject(index)) return false;
+    Eject(index, why);
+  }
+  LogLeft(index, why);
   return true;
 }
 
 bool WorkerSet::HeardNothing(size_t index) {
-  MutexLock lock(&mutex_);
-  ++workers_[index].silences;
-  if (workers_[index].state != State::kReady) return false;
-  constexpr absl::string_view kWhy = "it did not answer a step in time";
-  if (MayEject(index)) {
-    Eject(index, kWhy);
-    return true;
+  const auto why =
+      absl::DeadlineExceededError("it did not answer a step in time");
+  bool eject = false;
+  {
+    MutexLock lock(&mutex_);
+    ++workers_[index].silences;
+    if (workers_[index].state != State::kReady) return false;
+    eject = MayEject(index);
+    if (eject) {
+      Eject(index, why);
+    } else {
+      SetDown(index, why);
+    }
   }
-  SetDown(index, absl::DeadlineExceededError(kWhy));
-  return false;
+  LogLeft(index, why);
+  return eject;
 }
 
 bool WorkerSet::IsSuspect(size_t index) const {
@@ -52,11 +62,12 @@ bool WorkerSet::IsSuspect(size_t index) const {
   return workers_[index].silences > 0 || workers_[index].trial > 0;
 }
 
-void WorkerSet::Eject(size_t index, absl::string_view why) {
+void WorkerSet::Eject(size_t index, const absl::Status& why) {
   Worker& worker = workers_[index];
   worker.state = State::kDown;
-  worker.error = absl::DeadlineExceededError(why);
+  worker.error = why;
   worker.trial = kTrialAnswers;
+  CountReady();
   AskAfter(index, BackoffDelay(kEjection, ++worker.ejections));
 }
 

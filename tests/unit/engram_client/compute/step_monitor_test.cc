@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/testing/metric_values.h"
+
 namespace engram {
 namespace {
 
@@ -44,7 +46,8 @@ TEST(StepMonitorTest, HasAShortestDelay) {
 }
 
 TEST(StepMonitorTest, HedgesAndRetriesAreAShareOfTheSteps) {
-  StepMonitor monitor(kFirstDelay);
+  const auto registry = std::make_shared<prometheus::Registry>();
+  StepMonitor monitor(kFirstDelay, registry);
   int by_chance = 0;
   while (monitor.MayHedge(/*suspect=*/false)) ++by_chance;
   EXPECT_EQ(by_chance, 50);
@@ -64,6 +67,12 @@ TEST(StepMonitorTest, HedgesAndRetriesAreAShareOfTheSteps) {
   EXPECT_EQ(stats.refused_hedges, 3);
   EXPECT_EQ(stats.retries, 26);
   EXPECT_EQ(stats.held_retries, 1);
+  auto metrics = test::MetricValues(*registry);
+  EXPECT_EQ(metrics["engram_compute_client_hedges_total{}"], 76);
+  EXPECT_EQ(metrics["engram_compute_client_hedges_refused_total{}"], 3);
+  EXPECT_EQ(metrics["engram_compute_client_held_retries_total{}"], 1);
+  EXPECT_EQ(metrics["engram_compute_client_budget_tokens{}"], 0);
+  EXPECT_EQ(metrics["engram_compute_client_budget_tokens_limit{}"], 100);
 }
 
 }  // namespace

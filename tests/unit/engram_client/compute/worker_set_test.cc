@@ -1,5 +1,6 @@
 #include "engram_client/compute/worker_set.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
+#include "tests/testing/captured_log.h"
 #include "tests/unit/engram_client/compute/client_fixture.h"
 
 namespace engram {
@@ -17,6 +19,7 @@ namespace {
 using LeasePtr = std::unique_ptr<WorkerSet::Lease>;
 using test::Eventually;
 using test::Soon;
+using ::testing::HasSubstr;
 
 class WorkerSetTest : public test::ClientFixture {
  protected:
@@ -27,7 +30,7 @@ class WorkerSetTest : public test::ClientFixture {
       workers_.push_back(StartWorker(name));
       addresses.push_back(Address(name));
     }
-    set_ = std::make_unique<WorkerSet>(addresses);
+    set_ = std::make_unique<WorkerSet>(addresses, &metrics_);
     ASSERT_TRUE(set_->WaitForModel(Soon()).ok());
     none_.assign(count, false);
   }
@@ -53,6 +56,8 @@ class WorkerSetTest : public test::ClientFixture {
     return set_->Silent(index);
   }
 
+  prometheus::Registry registry_;
+  StepMetrics metrics_{registry_};
   std::vector<std::unique_ptr<test::TestWorker>> workers_;
   std::unique_ptr<WorkerSet> set_;
   std::vector<bool> none_;
@@ -69,6 +74,25 @@ TEST_F(WorkerSetTest, SilenceInARowCounts) {
   }
   EXPECT_TRUE(LeftForSilence(0));
   EXPECT_EQ(set_->TakeForHedge(AllBut(0)), nullptr);
+}
+
+TEST_F(WorkerSetTest, TellsWhoGetsNoStepsAndWhoDoesAgain) {
+  const test::CapturedLog log;
+  Start(2);
+  EXPECT_EQ(metrics_.workers.Value(), 2);
+  ASSERT_TRUE(Eventually([&] { return metrics_.workers_ready.Value() == 2; }));
+  ASSERT_TRUE(LeftForSilence(0));
+  EXPECT_EQ(metrics_.workers_ready.Value(), 1);
+  EXPECT_THAT(log.text(),
+              HasSubstr(Address("a") + ": gets no steps: it was silent while "
+                                       "others answered\n"));
+  ASSERT_TRUE(IsBack(0));
+  EXPECT_EQ(metrics_.workers_ready.Value(), 2);
+  const std::string ready = Address("a") + ": ready\n";
+  EXPECT_TRUE(Eventually(
+      [&] { return log.text().find(ready) != log.text().rfind(ready); }));
+  set_.reset();  // what may log must be gone before the log is
+  workers_.clear();
 }
 
 TEST_F(WorkerSetTest, OneThatComesBackIsTriedWithSingleSteps) {

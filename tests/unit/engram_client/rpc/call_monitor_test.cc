@@ -3,14 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <map>
-#include <sstream>
 #include <string>
 
 #include "core/wire/error_detail.h"
+#include "tests/testing/captured_log.h"
 
 namespace engram {
 namespace {
@@ -86,23 +84,8 @@ TEST_F(CallMonitorTest, ASlowServerIsEjectedAndCounted) {
   EXPECT_EQ(monitor.stats().servers_ejected, 1u);
 }
 
-// What spdlog's default logger says in the meantime.
-class CapturedLog {
- public:
-  CapturedLog() : before_(spdlog::default_logger()) {
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-        "captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
-  }
-  ~CapturedLog() { spdlog::set_default_logger(before_); }
-  std::string text() const { return text_.str(); }
-
- private:
-  const std::shared_ptr<spdlog::logger> before_;
-  std::ostringstream text_;
-};
-
 TEST_F(CallMonitorTest, TheLogSaysWhichServerIsLeftOutAndWhenItIsBack) {
-  const CapturedLog log;
+  const test::CapturedLog log;
   CallMonitor monitor = MakeMonitor();
   monitor.AddServer(1, 0, "10.0.0.2:7100");
   End(monitor, 0, CallOutcome::kAnswered, absl::Milliseconds(2), 100);
