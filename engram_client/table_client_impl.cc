@@ -282,6 +282,18 @@ void TableClientImpl::OnAnswer() {
 }
 
 void TableClientImpl::OnRoutingChange() {
+  NoteConnected();
+  std::vector<std::shared_ptr<GatherOperation>> gathers;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [key, gather] : gathers_) gathers.push_back(gather);
+  }
+  for (const auto& gather : gathers) gather->OnRoutingChange();
+}
+
+void TableClientImpl::NoteConnected() {
+  // Of two changes at a time the later one counts.
+  MutexLock lock(&noting_);
   const auto snapshot = routing_.snapshot();
   size_t connected = 0;
   for (ServerIndex i = 0; i < snapshot->servers().size(); ++i) {
@@ -290,12 +302,6 @@ void TableClientImpl::OnRoutingChange() {
     connected += announced ? 1 : 0;
   }
   monitor_->metrics().servers_connected.Set(static_cast<double>(connected));
-  std::vector<std::shared_ptr<GatherOperation>> gathers;
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [key, gather] : gathers_) gathers.push_back(gather);
-  }
-  for (const auto& gather : gathers) gather->OnRoutingChange();
 }
 
 }  // namespace engram

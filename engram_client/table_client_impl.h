@@ -72,6 +72,7 @@ class TableClientImpl final : public TableClient {
   std::string ServerProblems(size_t max_servers) const;
   void OnAnswer();
   void OnRoutingChange();
+  void NoteConnected();
 
   const Options options_;
   const std::shared_ptr<CallMonitor> monitor_;
@@ -83,6 +84,7 @@ class TableClientImpl final : public TableClient {
   TransportSlots transports_;
   GatherEnvironment environment_;  // constant once connected
 
+  Mutex noting_;  // one thread at a time says who is connected
   mutable Mutex mutex_;
   CondVar changed_;
   absl::Status look_ ABSL_GUARDED_BY(mutex_);  // the last one for members

@@ -24,7 +24,7 @@ struct StepWork {
 // What all steps of a client share: how long they take, how many may be sent
 // again, and what became of them.
 //
-// Thread safety: all methods may be called concurrently; none locks.
+// Thread safety: all methods may be called concurrently.
 class StepMonitor {
  public:
   // `registry`: where the metrics go; null: one of its own.

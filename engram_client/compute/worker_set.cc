@@ -79,18 +79,23 @@ void WorkerSet::OnAnswer(size_t index, const absl::Status& status,
                          const v1::GetModelResponse& response) {
   absl::StatusOr<ModelInfo> model =
       status.ok() ? ToModelInfo(response) : absl::StatusOr<ModelInfo>(status);
-  const bool is_new = TakeAnswer(index, std::move(model), response);
-  if (is_new) {
+  const std::optional<absl::Status> news =
+      TakeAnswer(index, std::move(model), response);
+  if (!news.has_value()) return;
+  if (!news->ok()) {
+    LogLeft(index, *news);
+  } else {
     spdlog::info("compute worker at {}: ready",
                  workers_[index].link->address());
   }
 }
 
-bool WorkerSet::TakeAnswer(size_t index, absl::StatusOr<ModelInfo> model,
-                           const v1::GetModelResponse& response) {
+std::optional<absl::Status> WorkerSet::TakeAnswer(
+    size_t index, absl::StatusOr<ModelInfo> model,
+    const v1::GetModelResponse& response) {
   MutexLock lock(&mutex_);
   Worker& worker = workers_[index];
-  const bool was_ready = worker.state == State::kReady;
+  const State before = worker.state;
   worker.asking = false;
   if (model.ok()) {
     worker.limits = {
@@ -113,11 +118,11 @@ bool WorkerSet::TakeAnswer(size_t index, absl::StatusOr<ModelInfo> model,
     worker.failures = 0;
   }
   if (model.ok() && !model_.has_value()) model_ = *std::move(model);
-  const bool ready = worker.state == State::kReady;
-  if (!ready) AskLater(index);
+  if (worker.state != State::kReady) AskLater(index);
   CountReady();
   changed_.NotifyAll();
-  return ready && !was_ready;
+  if (worker.state == before) return std::nullopt;
+  return worker.error;
 }
 
 absl::Status WorkerSet::CheckModel(const ModelInfo& model,
@@ -187,7 +192,7 @@ void WorkerSet::CountReady() {
 
 void WorkerSet::LogLeft(size_t index, const absl::Status& why) const {
   spdlog::warn("compute worker at {}: gets no steps: {}",
-               workers_[index].link->address(), why.message());
+               workers_[index].link->address(), std::string(why.message()));
 }
 
 // ---- choosing ----

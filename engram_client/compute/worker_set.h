@@ -120,9 +120,10 @@ class WorkerSet {
   void Ask(size_t index);
   void OnAnswer(size_t index, const absl::Status& status,
                 const v1::GetModelResponse& response);
-  // Whether it is ready now and was not before.
-  bool TakeAnswer(size_t index, absl::StatusOr<ModelInfo> model,
-                  const v1::GetModelResponse& response);
+  // What is new: OK: it is ready; else why not.
+  std::optional<absl::Status> TakeAnswer(size_t index,
+                                         absl::StatusOr<ModelInfo> model,
+                                         const v1::GetModelResponse& response);
   absl::Status CheckModel(const ModelInfo& model, const Worker& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AskLater(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

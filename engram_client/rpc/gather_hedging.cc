@@ -19,11 +19,13 @@ absl::Time GatherOperation::HedgeTime(absl::Duration wait,
 
 void GatherOperation::TakeHedges(const RoutingSnapshot& snapshot,
                                  absl::Time now,
-                                 std::vector<GatherCallPtr>& calls) {
+                                 std::vector<GatherCallPtr>& calls,
+                                 std::vector<GatherCallPtr>& overdue) {
   for (const GatherCallPtr& slow : in_flight_.DueForHedge(now)) {
     std::vector<GatherCallPtr> hedges = HedgesFor(*slow, snapshot, now);
     if (hedges.empty()) {
-      OnNotHedged(*slow, now);
+      slow->hedge_at = HedgeTime(now - slow->started_at, now);
+      if (!std::exchange(slow->overdue, true)) overdue.push_back(slow);
     } else {
       slow->hedge_at = absl::InfiniteFuture();  // not while all of it is hedged
     }
@@ -33,13 +35,6 @@ void GatherOperation::TakeHedges(const RoutingSnapshot& snapshot,
       calls.push_back(std::move(hedge));
     }
   }
-}
-
-void GatherOperation::OnNotHedged(GatherCall& slow, absl::Time now) {
-  slow.hedge_at = HedgeTime(now - slow.started_at, now);
-  if (slow.overdue) return;
-  slow.overdue = true;
-  monitor_->CallOverdue(slow.planned.server, now, slow.planned.generation);
 }
 
 std::vector<GatherCallPtr> GatherOperation::HedgesFor(

@@ -140,9 +140,10 @@ GatherOperation::Todo GatherOperation::Dispatch() {
   const std::shared_ptr<const RoutingSnapshot> snapshot =
       environment_.routing->snapshot();
   std::vector<GatherCallPtr> calls;
+  std::vector<GatherCallPtr> overdue;
+  const absl::Time now = SteadyNow();
   {
     MutexLock lock(&mutex_);
-    const absl::Time now = SteadyNow();
     // After the deadline only the end is to come.
     if (!decided_ && now < steady_deadline_) {
       route_at_ = queue_.empty()
@@ -150,9 +151,12 @@ GatherOperation::Todo GatherOperation::Dispatch() {
                       : queue_.Route(*snapshot, *environment_.policy, now);
       may_hedge_ = monitor_->hedging() && snapshot->has_choice();
       // Before the new calls, none of which is slow yet: no row is in two.
-      if (may_hedge_) TakeHedges(*snapshot, now, calls);
+      if (may_hedge_) TakeHedges(*snapshot, now, calls, overdue);
       TakeCalls(now, calls);
     }
+  }
+  for (const GatherCallPtr& call : overdue) {
+    monitor_->CallOverdue(call->planned.server, now, call->planned.generation);
   }
   OrderRows(calls);
   for (const GatherCallPtr& call : calls) StartCall(call);

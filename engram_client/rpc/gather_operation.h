@@ -91,17 +91,17 @@ class GatherOperation final
   // would on one of its own.
   void FailLater(const GatherCallPtr& call);
 
-  // Appends hedges for calls that take long.
+  // Appends hedges for calls that take long, to `overdue` those of them that
+  // could not be hedged, once each.
   void TakeHedges(const RoutingSnapshot& snapshot, absl::Time now,
-                  std::vector<GatherCallPtr>& calls)
+                  std::vector<GatherCallPtr>& calls,
+                  std::vector<GatherCallPtr>& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After `wait`, and while there is time for its answer.
   absl::Time HedgeTime(absl::Duration wait, absl::Time now) const;
   // For both, another try comes later.
   void OnHedgeFailed(const GatherCall& hedge, GatherCall& primary,
                      const CallFailure& failure)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnNotHedged(GatherCall& slow, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<GatherCallPtr> HedgesFor(const GatherCall& slow,
                                        const RoutingSnapshot& snapshot,

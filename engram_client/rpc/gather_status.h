@@ -27,7 +27,7 @@ class FailedTries {
   // `failure`: made by CallStatus.
   void Note(const absl::Status& failure);
   bool any() const { return !first_.ok(); }
-  // "first failure: DATA_LOSS: ...; last failure: OVERLOADED: ..."; empty: none.
+  // "first failure: DATA_LOSS: ...; last failure: OVERLOADED: ...", or nothing.
   std::string Text() const;
   // `end`, which the last one came to, with what began it.
   absl::Status WithFirst(const absl::Status& end) const;

@@ -2,6 +2,7 @@
 #define ENGRAM_TESTS_UNIT_ENGRAM_CLIENT_RPC_GATHER_OPERATION_FIXTURE_H_
 
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 #include <functional>
 #include <memory>
@@ -25,6 +26,7 @@ class GatherOperationTest : public ::testing::Test {
   static constexpr size_t kServers = 3;
 
   GatherOperationTest() {
+    spdlog::default_logger_raw();  // not made by threads that log
     info_.version = "t";
     info_.partition_rows = 16;
     info_.row_format.width = FakeTable::kWidth;

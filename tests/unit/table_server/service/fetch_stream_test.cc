@@ -58,10 +58,6 @@ class FetchStreamTest : public test::ServiceFixture {
     std::string rows;
     return Fetch(request, rows);
   }
-  double Gauge(prometheus::Gauge* gauge) const {
-    service_->UpdateGauges();
-    return gauge->Value();
-  }
 
   std::vector<size_t> sizes_;
 };

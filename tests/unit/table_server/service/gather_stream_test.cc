@@ -280,7 +280,7 @@ TEST_F(GatherStreamTest, AMessageThatCannotBeDecodedEndsTheStream) {
   queue.Shutdown();
 }
 
-// The small one arrives while nobody reads, and the large one cannot end before
+// The small one arrives when the large one has begun, which cannot end before
 // its pieces are read.
 TEST_F(GatherStreamTest, ASmallGatherPassesALargeOne) {
   Start({.small_bytes = 1000}, nullptr, /*worker_threads=*/0);
@@ -288,6 +288,7 @@ TEST_F(GatherStreamTest, ASmallGatherPassesALargeOne) {
   Open();
   const std::vector<RowId> many = ManyIds(60000);
   Ask(1, Request(0, many));
+  ASSERT_TRUE(ReadOne());
   Ask(2, Request(0, {1}));
   WaitFor(metrics_.gauges().gathers_in_flight, 2);
   ASSERT_THAT(Await(2).status, IsOk());
