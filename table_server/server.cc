@@ -174,7 +174,8 @@ absl::Status TableServerImpl::StartRpc() {
                         .service_names = {kServiceName},
                         .queues = QueuesOf(options_),
                         .queue_service = service_.get(),
-                        .max_receive_bytes = service_->max_request_bytes()}));
+                        .max_receive_bytes = service_->max_request_bytes(),
+                        .metrics = registry_}));
   return absl::OkStatus();
 }
 

@@ -123,7 +123,8 @@ absl::Status Worker::Listen() {
       rpc_server_,
       RpcServer::Start({.listen = options_.listen,
                         .services = {service_.get()},
-                        .service_names = {"engram.v1.ComputeService"}}));
+                        .service_names = {"engram.v1.ComputeService"},
+                        .metrics = registry_}));
   if (options_.admin.empty()) return absl::OkStatus();
   AddBuildInfo(*registry_, "compute-worker");
   ENGRAM_ASSIGN_OR_RETURN(admin_server_,

@@ -6,8 +6,7 @@
 namespace engram {
 
 // Lets this process open as many files as it may be allowed to, which is often
-// far more than it is allowed at first. A connection is one of them, and gRPC
-// 1.51 accepts none any more, for good, once one could not be opened.
+// far more than it is allowed at first. A connection is one of them.
 //
 // For mains of servers. Returns the limit that holds now; logs a warning when
 // it could not be raised.

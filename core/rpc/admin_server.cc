@@ -13,7 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/address.h"
-#include "core/rpc/socket_probe.h"
+#include "core/rpc/listening_sockets.h"
 
 namespace engram {
 namespace {

@@ -4,24 +4,30 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/acceptor.h"
 #include "core/rpc/address.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/health_service.h"
+#include "core/rpc/listening_sockets.h"
 #include "core/rpc/reflection_service.h"
-#include "core/rpc/socket_probe.h"
 
 namespace engram {
 namespace {
 
-constexpr absl::string_view kUnixPrefix = "unix:";
+constexpr int kKeepaliveTimeoutMs = 10000;
+// Of the time of a queue's thread new connections then take a third at most: a
+// crowd that comes at once leaves the rest to those who are there.
+constexpr double kConnectionsPerSecondAndThread = 1000;
 
 using ServerQueues = std::vector<std::unique_ptr<grpc::ServerCompletionQueue>>;
 
@@ -34,15 +40,13 @@ void SetLimits(grpc::ServerBuilder& builder,
   builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
-  // Otherwise a second server on a taken port would bind too, and the kernel
-  // would give each of them some of the connections.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Clients send keepalive pings every 6 s, also while they have no call.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             kKeepaliveTimeoutMs);
   builder.AddChannelArgument(
       GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       static_cast<int>(absl::ToInt64Milliseconds(options.handshake_timeout)));
@@ -56,12 +60,32 @@ void ShutDownUnused(grpc::CompletionQueue& queue) {
   }
 }
 
-bool IsUnix(const std::string& listen) {
-  return absl::StartsWith(listen, kUnixPrefix);
+// What gRPC does for connections that it accepts itself; both fail for unix
+// sockets, which need neither.
+void SetTcpOptions(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // What is not acknowledged for as long as a ping ends the connection too.
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kKeepaliveTimeoutMs,
+             sizeof(kKeepaliveTimeoutMs));
 }
 
-std::string WithPort(const std::string& listen, int port) {
-  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+std::shared_ptr<prometheus::Registry> RegistryOf(
+    const RpcServer::Options& options) {
+  return options.metrics != nullptr ? options.metrics
+                                    : std::make_shared<prometheus::Registry>();
+}
+
+Acceptor::Options PaceOf(const RpcServer::Options& options) {
+  double per_second = options.connections_per_second;
+  if (per_second <= 0) {
+    size_t threads = 0;
+    for (const QueueLoop::Options& queue : options.queues) {
+      threads += queue.thread_count;
+    }
+    per_second = kConnectionsPerSecondAndThread * static_cast<double>(threads);
+  }
+  return {.per_second = per_second};
 }
 
 // What reflection lists.
@@ -76,13 +100,15 @@ class RpcServerImpl final : public RpcServer {
  public:
   explicit RpcServerImpl(Options options)
       : options_(std::move(options)),
+        registry_(RegistryOf(options_)),
+        connection_metrics_(*registry_),
         health_(options_.service_names),
         reflection_(WithOwnServices(options_.service_names)) {
     if (options_.queues.empty()) options_.queues.emplace_back();
   }
 
   ~RpcServerImpl() override {
-    if (server_ != nullptr) Shutdown(absl::InfinitePast());
+    if (acceptor_ != nullptr) Shutdown(absl::InfinitePast());
   }
 
   absl::Status Start();
@@ -105,6 +131,7 @@ class RpcServerImpl final : public RpcServer {
       if (shut_down_) return;
       shut_down_ = true;
     }
+    acceptor_->Stop();
     health_.EndWatches();
     const absl::Time earliest = absl::Now();
     // The loops serve on: only they let the calls end.
@@ -114,23 +141,30 @@ class RpcServerImpl final : public RpcServer {
 
  private:
   void Serve(ServerQueues queues);
+  void TakeConnection(int fd);
 
   Options options_;
+  const std::shared_ptr<prometheus::Registry> registry_;
+  Acceptor::Metrics connection_metrics_;
   HealthService health_;
   ReflectionService reflection_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   std::vector<std::unique_ptr<QueueLoop>> loops_;
+  std::unique_ptr<Acceptor> acceptor_;
   Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 absl::Status RpcServerImpl::Start() {
+  ENGRAM_ASSIGN_OR_RETURN(std::unique_ptr<ListeningSockets> sockets,
+                          ListeningSockets::Open(options_.listen));
   grpc::ServerBuilder builder;
   SetLimits(builder, options_);
-  int port = 0;
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
-                           &port);
+  connections_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   builder.RegisterService(&health_);
   builder.RegisterService(&reflection_);
   for (grpc::Service* service : options_.services) {
@@ -143,14 +177,23 @@ absl::Status RpcServerImpl::Start() {
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) {
     for (const auto& queue : queues) ShutDownUnused(*queue);
-    return absl::UnavailableError(absl::StrCat("cannot listen on ",
-                                               options_.listen, ": ",
-                                               WhyNotBound(options_.listen)));
+    return absl::InternalError(
+        absl::StrCat("gRPC does not start a server for ", options_.listen));
   }
-  address_ = IsUnix(options_.listen) ? options_.listen
-                                     : WithPort(options_.listen, port);
+  address_ = sockets->address();
   Serve(std::move(queues));
+  acceptor_ = std::make_unique<Acceptor>(
+      std::move(sockets), PaceOf(options_), connection_metrics_,
+      [this](int fd) { TakeConnection(fd); });
   return absl::OkStatus();
+}
+
+void RpcServerImpl::TakeConnection(int fd) {
+  SetTcpOptions(fd);
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+      connection;
+  connection.fd = fd;
+  connections_->HandleNewConnection(&connection);
 }
 
 void RpcServerImpl::Serve(ServerQueues queues) {
@@ -172,10 +215,6 @@ void RpcServerImpl::Serve(ServerQueues queues) {
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(Options options) {
   ENGRAM_RETURN_IF_ERROR(CheckAddress(options.listen));
-  if (IsUnix(options.listen)) {
-    ENGRAM_RETURN_IF_ERROR(
-        CheckUnixPathIsFree(options.listen.substr(kUnixPrefix.size())));
-  }
   auto server = std::make_unique<RpcServerImpl>(std::move(options));
   ENGRAM_RETURN_IF_ERROR(server->Start());
   return server;

@@ -2,6 +2,7 @@
 #define ENGRAM_CORE_RPC_RPC_SERVER_H_
 
 #include <grpcpp/impl/codegen/service_type.h>
+#include <prometheus/registry.h>
 
 #include <memory>
 #include <string>
@@ -38,6 +39,11 @@ class RpcServer {
     // Who connects and does not say within this time that it speaks HTTP/2 is
     // cut off; later, who answers no ping.
     absl::Duration handshake_timeout = absl::Seconds(10);
+    // How fast connections come in: by default so many for each thread of the
+    // queues. See Acceptor.
+    double connections_per_second = 0;
+    // Where the engram_rpc_* metrics go; null: nowhere.
+    std::shared_ptr<prometheus::Registry> metrics;
   };
 
   // Listening when it returns, health NOT_SERVING. UNAVAILABLE: the address

@@ -1,6 +1,9 @@
 """Clients that the server must survive: many that die in the middle of a word, and many at once."""
+import contextlib
+import socket
 import time
 
+import admin
 import half_messages
 import memory
 from fault_cluster import FaultCluster
@@ -10,8 +13,10 @@ from processes import START_SECONDS
 AT_A_TIME = 250
 WARMUP_CLIENTS = 2500
 FLAT_MB = 16
+OTHERS_P99_MS = 250
 # For all that have come at once and are not yet known to be dead.
 CROWD_MB = 512
+OPEN_FILES, IDLE_CLIENTS = 256, 1000
 CALLER_ROWS = "1x30,24x40,1500x20,12000x5"
 CALLER_GROWTH_MB = 192
 
@@ -48,6 +53,7 @@ def half_sent(size, checkpoint):
         result = load.end()
     report.nothing_failed(result, " of the others")
     report.figures["others_ms"] = result.latency_ms
+    report.at_most("p99 of the others, ms", result.latency_ms["p99"], OTHERS_P99_MS, timing=True)
     return report
 
 
@@ -74,4 +80,38 @@ def crowd(size, checkpoint):
     report.at_least("calls", result.ok, 1)
     report.figures.update(rows_per_s=result.units_per_second, latency_ms=result.latency_ms)
     report.notes += [note for note in result.failures if "not sent" not in note]
+    return report
+
+
+class FewFiles(FaultCluster):
+    """Its servers may have so many files open."""
+
+    def server_command(self, name):
+        return ["prlimit", "--nofile=%d:%d" % (OPEN_FILES, OPEN_FILES), *super().server_command(name)]
+
+
+def too_many(size, checkpoint):
+    """More clients connect than a server may have files open, and say nothing; others are served, and new ones again."""
+    report = Report("too_many")
+    with FewFiles(checkpoint, servers=1) as running, contextlib.ExitStack() as idle:
+        pid, page = running.pid("t0"), admin.address(running.servers["t0"])
+        load = running.load("--rows", "24", rate=size.rate / 3, deadline_ms=size.deadline_ms).await_start()
+        before = memory.open_files(pid)
+        for _ in range(IDLE_CLIENTS):
+            client = idle.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(running.address("t0").removeprefix("unix:"))
+        deadline = time.monotonic() + START_SECONDS
+        while (refused := admin.metric(admin.get(page, "/metrics")[1], "engram_rpc_connections_refused_total")) == 0:
+            if time.monotonic() > deadline:
+                raise AssertionError("no connection was refused")
+            time.sleep(0.05)
+        report.figures["refused"] = refused
+        report.at_most("files that are open", memory.open_files(pid), OPEN_FILES)
+        load.go_on(size.calm_seconds)
+        report.nothing_failed(load.end(), " of who was there before")
+        idle.close()
+        _await_gone(pid, before)
+        late = running.load("--rows", "24", rate=size.rate / 3, deadline_ms=size.deadline_ms).await_start()
+        late.go_on(size.calm_seconds)
+        report.nothing_failed(late.end(), " of who comes afterwards")
     return report

@@ -19,6 +19,6 @@ ALL = {scenario.__name__: scenario for scenario in (
     replica_faults.flipped, replica_faults.liar, outages.killed, outages.alone, silence.swallowed,
     silence.swallowed_alone, silence.silenced, network.cut, network.cut_alone, overload.overload,
     workers.workers, workers.worker_stopped, workers.worker_flipped, readiness.worker_unready,
-    rude_clients.half_sent, rude_clients.crowd,
+    rude_clients.half_sent, rude_clients.crowd, rude_clients.too_many,
     scale.scale_file, scale.scale_dns, views.views_differ, views.dns_lies, moving_deaths.killed_moving,
     moving_deaths.killed_taker, full_size.full_size, starts.first_start, starts.rolling, starts.impatient)}
