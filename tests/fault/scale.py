@@ -56,7 +56,7 @@ def _change_all(size, checkpoint, kind, replicas):
         else:
             load = running.checked_load(size).await_start()
             for change in CHANGES:
-                _check_moves(report, running, change)
+                _check_moves(report, running, change, leave=_leave_at_once)
             report.nothing_failed(load.end())
     return report
 
@@ -66,7 +66,7 @@ def _change_and_measure(report, running, size, change):
     before = running.checked_load(size, seconds=size.tail_seconds).result(size.tail_seconds + 120)
     report.nothing_failed(before, what + " before")
     load = running.checked_load(size).await_start()
-    _check_moves(report, running, change)
+    _check_moves(report, running, change, leave=_drain)
     result = load.end()
     report.nothing_failed(result, what)
     report.figures.update({"before_ms" + what: before.latency_ms, "during_ms" + what: result.latency_ms,
@@ -75,10 +75,10 @@ def _change_and_measure(report, running, size, change):
                    timing=True)
 
 
-def _check_moves(report, running, change):
+def _check_moves(report, running, change, leave):
     before = list(running.listed)
     loaded = {name: state.moves.loaded_bytes for name, state in running.states().items()}
-    _make(report, running, change)
+    _make(report, running, change, leave)
     states = running.await_settled()
     plan = running.plan(before, running.listed)
     wanted = {member["name"]: member["to_receive"]["bytes"] for member in plan["members"]}
@@ -95,14 +95,28 @@ def _check_moves(report, running, change):
                        plan["fullest"]["then"]["of_share"], FULLEST)
 
 
-def _make(report, running, change):
+def _make(report, running, change, leave):
     if change.joins:
         running.add(*change.joins)
     for name in change.leaves:
         rest = [listed for listed in running.listed if listed != name]
-        if running.members.KIND == "file":
-            running.publish(*rest)
-        elif running.replicas > 1:  # SIGTERM alone is taken for a restart
-            cluster_state.leave(running.listening[name], name)
+        leave(running, name, rest)
         running.end(name, report)
         running.publish(*rest)
+
+
+def _drain(running, name, rest):
+    """As docs/scaling.md has it: there is time, and others load at the pace of moves."""
+    if running.members.KIND == "file":
+        running.publish(*rest)
+    else:
+        cluster_state.leave(running.listening[name], name)
+    running.await_state(name, lambda state: cluster_state.held_count(state) == 0)
+
+
+def _leave_at_once(running, name, rest):
+    """SIGTERM follows: others load as fast as they can what it alone has."""
+    if running.members.KIND == "file":
+        running.publish(*rest)
+    elif running.replicas > 1:  # SIGTERM alone is taken for a restart
+        cluster_state.leave(running.listening[name], name)
