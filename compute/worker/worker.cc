@@ -182,8 +182,8 @@ absl::Status Worker::ConnectTables() {
                              .members = options_.table_members,
                              .expected_version = version(),
                              .max_gathers_in_flight = max_gathers,
-                             .connect_timeout = timeout,
                              .want_crc32c = options_.want_crc32c,
+                             .connect_timeout = timeout,
                              .row_cache_bytes = options_.row_cache_bytes,
                              .metrics = registry_});
     if (client.ok()) {
