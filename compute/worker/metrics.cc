@@ -20,9 +20,7 @@ constexpr std::array<const char*, 2> kRefusals = {"full", "callers_share"};
 
 // 10 us .. 80 s, each bucket twice the one before.
 prometheus::Histogram::BucketBoundaries SecondsBuckets() {
-  prometheus::Histogram::BucketBoundaries bounds;
-  for (double bound = 1e-5; bound < 100; bound *= 2) bounds.push_back(bound);
-  return bounds;
+  return DoublingBuckets(1e-5, 100);
 }
 
 }  // namespace

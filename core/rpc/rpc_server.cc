@@ -19,6 +19,7 @@
 #include "core/rpc/channel.h"
 #include "core/rpc/health_service.h"
 #include "core/rpc/listening_sockets.h"
+#include "core/rpc/metric_families.h"
 #include "core/rpc/reflection_service.h"
 
 namespace engram {
@@ -70,22 +71,13 @@ void SetTcpOptions(int fd) {
              sizeof(kKeepaliveTimeoutMs));
 }
 
-std::shared_ptr<prometheus::Registry> RegistryOf(
-    const RpcServer::Options& options) {
-  return options.metrics != nullptr ? options.metrics
-                                    : std::make_shared<prometheus::Registry>();
-}
-
 Acceptor::Options PaceOf(const RpcServer::Options& options) {
-  double per_second = options.connections_per_second;
-  if (per_second <= 0) {
-    size_t threads = 0;
-    for (const QueueLoop::Options& queue : options.queues) {
-      threads += queue.thread_count;
-    }
-    per_second = kConnectionsPerSecondAndThread * static_cast<double>(threads);
+  size_t threads = 0;
+  for (const QueueLoop::Options& queue : options.queues) {
+    threads += queue.thread_count;
   }
-  return {.per_second = per_second};
+  return {.per_second =
+              kConnectionsPerSecondAndThread * static_cast<double>(threads)};
 }
 
 // What reflection lists.
@@ -100,7 +92,7 @@ class RpcServerImpl final : public RpcServer {
  public:
   explicit RpcServerImpl(Options options)
       : options_(std::move(options)),
-        registry_(RegistryOf(options_)),
+        registry_(OrOwnRegistry(options_.metrics)),
         connection_metrics_(*registry_),
         health_(options_.service_names),
         reflection_(WithOwnServices(options_.service_names)) {

@@ -39,9 +39,6 @@ class RpcServer {
     // Who connects and does not say within this time that it speaks HTTP/2 is
     // cut off; later, who answers no ping.
     absl::Duration handshake_timeout = absl::Seconds(10);
-    // How fast connections come in: by default so many for each thread of the
-    // queues. See Acceptor.
-    double connections_per_second = 0;
     // Where the engram_rpc_* metrics go; null: nowhere.
     std::shared_ptr<prometheus::Registry> metrics;
   };

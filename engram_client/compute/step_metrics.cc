@@ -7,9 +7,7 @@ namespace {
 
 // 0.25 ms .. 16 s, each bucket twice the one before.
 prometheus::Histogram::BucketBoundaries SecondsBuckets() {
-  prometheus::Histogram::BucketBoundaries bounds;
-  for (double bound = 250e-6; bound < 20; bound *= 2) bounds.push_back(bound);
-  return bounds;
+  return DoublingBuckets(250e-6, 20);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/rpc/metric_families.h"
 #include "engram_client/rpc/timer_queue.h"
 
 namespace engram {
@@ -19,16 +20,11 @@ CallTimes::Options TimesOptions(absl::Duration first_hedge_delay) {
           .period = absl::Seconds(30)};
 }
 
-uint64_t Count(const prometheus::Counter& counter) {
-  return static_cast<uint64_t>(counter.Value());
-}
-
 }  // namespace
 
 StepMonitor::StepMonitor(absl::Duration first_hedge_delay,
                          std::shared_ptr<prometheus::Registry> registry)
-    : registry_(registry != nullptr ? std::move(registry)
-                                    : std::make_shared<prometheus::Registry>()),
+    : registry_(OrOwnRegistry(std::move(registry))),
       metrics_(*registry_),
       apply_times_(TimesOptions(first_hedge_delay)),
       layer_times_(TimesOptions(first_hedge_delay)),
@@ -70,13 +66,13 @@ bool StepMonitor::MayHedge(bool suspect) {
 }
 
 ComputeClient::Stats StepMonitor::stats() const {
-  return {.steps = Count(metrics_.steps),
-          .retries = Count(metrics_.retries),
-          .held_retries = Count(metrics_.held_retries),
-          .hedges = Count(metrics_.hedges),
-          .hedges_won = Count(metrics_.hedges_won),
-          .refused_hedges = Count(metrics_.refused_hedges),
-          .ejections = Count(metrics_.ejections)};
+  return {.steps = CountOf(metrics_.steps),
+          .retries = CountOf(metrics_.retries),
+          .held_retries = CountOf(metrics_.held_retries),
+          .hedges = CountOf(metrics_.hedges),
+          .hedges_won = CountOf(metrics_.hedges_won),
+          .refused_hedges = CountOf(metrics_.refused_hedges),
+          .ejections = CountOf(metrics_.ejections)};
 }
 
 }  // namespace engram

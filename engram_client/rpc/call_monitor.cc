@@ -5,16 +5,10 @@
 #include <numeric>
 #include <optional>
 
+#include "core/rpc/metric_families.h"
 #include "core/wire/error_detail.h"
 
 namespace engram {
-namespace {
-
-uint64_t Count(const prometheus::Counter& counter) {
-  return static_cast<uint64_t>(counter.Value());
-}
-
-}  // namespace
 
 CallOutcome OutcomeOf(const absl::Status& status) {
   switch (ReasonOf(status)) {
@@ -42,9 +36,7 @@ CallOutcome OutcomeOf(const absl::Status& status) {
 }
 
 CallMonitor::CallMonitor(size_t server_count, const Options& options)
-    : registry_(options.registry != nullptr
-                    ? options.registry
-                    : std::make_shared<prometheus::Registry>()),
+    : registry_(OrOwnRegistry(options.registry)),
       metrics_(*registry_),
       // Buffers may outlive the monitor.
       buffers_(std::make_shared<HedgeBuffers>(
@@ -185,17 +177,17 @@ bool CallMonitor::TrySpend(uint32_t hedges, ServerHealth::Doubt doubt) {
 
 TableClient::Stats CallMonitor::stats() const {
   TableClient::Stats stats;
-  stats.first_calls = Count(metrics_.started(CallKind::kFirst));
-  stats.retries = Count(metrics_.started(CallKind::kRetry));
-  stats.held_retries = Count(metrics_.held_retries);
-  stats.hedges = Count(metrics_.started(CallKind::kHedge));
-  stats.hedges_won = Count(metrics_.hedges(HedgeEnd::kWon));
-  stats.refused_hedges = Count(metrics_.hedges(HedgeRefusal::kNoBudget)) +
-                         Count(metrics_.hedges(HedgeRefusal::kNoBuffer));
-  stats.failed_calls = Count(metrics_.ended(CallOutcome::kFailed));
-  stats.corrupt_replies = Count(metrics_.ended(CallOutcome::kCorrupt));
-  stats.ejections = Count(metrics_.ejections(ServerHealth::Reason::kErrors)) +
-                    Count(metrics_.ejections(ServerHealth::Reason::kLatency));
+  stats.first_calls = CountOf(metrics_.started(CallKind::kFirst));
+  stats.retries = CountOf(metrics_.started(CallKind::kRetry));
+  stats.held_retries = CountOf(metrics_.held_retries);
+  stats.hedges = CountOf(metrics_.started(CallKind::kHedge));
+  stats.hedges_won = CountOf(metrics_.hedges(HedgeEnd::kWon));
+  stats.refused_hedges = CountOf(metrics_.hedges(HedgeRefusal::kNoBudget)) +
+                         CountOf(metrics_.hedges(HedgeRefusal::kNoBuffer));
+  stats.failed_calls = CountOf(metrics_.ended(CallOutcome::kFailed));
+  stats.corrupt_replies = CountOf(metrics_.ended(CallOutcome::kCorrupt));
+  stats.ejections = CountOf(metrics_.ejections(ServerHealth::Reason::kErrors)) +
+                    CountOf(metrics_.ejections(ServerHealth::Reason::kLatency));
   stats.servers_ejected = health_.unwell();
   return stats;
 }

@@ -25,9 +25,7 @@ std::array<prometheus::Counter*, kCount> AddCounters(
 
 // 64 us .. 4 s, each bucket twice the one before.
 prometheus::Histogram::BucketBoundaries SecondsBuckets() {
-  prometheus::Histogram::BucketBoundaries bounds;
-  for (double bound = 64e-6; bound < 5; bound *= 2) bounds.push_back(bound);
-  return bounds;
+  return DoublingBuckets(64e-6, 5);
 }
 
 }  // namespace

@@ -29,9 +29,7 @@ std::vector<prometheus::Gauge*> AddLayerGauges(prometheus::Registry& registry,
 
 // 50 us .. 3.3 s, factors of 2.
 prometheus::Histogram::BucketBoundaries LatencyBuckets() {
-  prometheus::Histogram::BucketBoundaries bounds;
-  for (double bound = 50e-6; bound < 4; bound *= 2) bounds.push_back(bound);
-  return bounds;
+  return DoublingBuckets(50e-6, 4);
 }
 
 }  // namespace
