@@ -92,6 +92,7 @@ class Result:
         self.server_calls = everything["server_calls"]
         self.client = data.get("client")  # hedges, retries and the like
         self.latency_ms = everything["latency_ms"] or {}
+        self.send_delay_ms = data["send_delay_ms"]  # how late the load itself was
         self.deadline_overrun_ms = data["deadline_overrun_ms"]
         self.codes = {failure["code"] for failure in data["failures"]}
         self.messages = [failure["first_message"] for failure in data["failures"]]

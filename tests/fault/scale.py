@@ -4,6 +4,7 @@ import dataclasses
 
 import cluster
 import cluster_state
+import stolen_time
 from elastic_cluster import ElasticCluster
 from member_lists import DnsMembers, FileMembers
 from report import Report
@@ -56,57 +57,89 @@ def _change_all(size, checkpoint, kind, replicas):
         else:
             load = running.checked_load(size).await_start()
             for change in CHANGES:
-                _check_moves(report, running, change, leave=_leave_at_once)
+                moves = _Moves(running, change)
+                moves.begin(_leave_at_once)
+                moves.end(report)
             report.nothing_failed(load.end())
     return report
 
 
 def _change_and_measure(report, running, size, change):
     what = " (%s)" % change
-    before = running.checked_load(size, seconds=size.tail_seconds).result(size.tail_seconds + 120)
-    report.nothing_failed(before, what + " before")
-    load = running.checked_load(size).await_start()
-    _check_moves(report, running, change, leave=_drain)
-    result = load.end()
-    report.nothing_failed(result, what)
-    report.figures.update({"before_ms" + what: before.latency_ms, "during_ms" + what: result.latency_ms,
-                           "samples" + what: result.ok})
-    report.at_most("p99 over that before" + what, result.latency_ms["p99"] / before.latency_ms["p99"], P99_RATIO,
-                   timing=True)
+    stolen_time.await_calm()
+    before = _Measured(running.checked_load(size, seconds=size.tail_seconds))
+    before.end(report, what + " before", size.tail_seconds + 120)
+    moves = _Moves(running, change)
+    during = _Measured(running.checked_load(size))
+    moves.begin(_drain)
+    during.end(report, what)
+    rest = running.checked_load(size).await_start()
+    moves.end(report)
+    report.nothing_failed(rest.end(), what + " until settled")
+    report.at_most("p99 over that before" + what, during.p99_ms / before.p99_ms, P99_RATIO, timing=True)
 
 
-def _check_moves(report, running, change, leave):
-    before = list(running.listed)
-    loaded = {name: state.moves.loaded_bytes for name, state in running.states().items()}
-    _make(report, running, change, leave)
-    states = running.await_settled()
-    plan = running.plan(before, running.listed)
-    wanted = {member["name"]: member["to_receive"]["bytes"] for member in plan["members"]}
-    moved = {name: state.moves.loaded_bytes - loaded.get(name, 0) for name, state in states.items()}
-    what = " (%s)" % change
-    report.at_least("bytes moved" + what, sum(moved.values()), 1)
-    report.at_most("bytes off what placement moves" + what,
-                   sum(abs(moved[name] - wanted[name]) for name in moved), 0)
-    report.figures["least" + what] = plan["least"]
-    if plan["table"]["partitions"] >= MANY_PARTITIONS:
-        report.at_most("bytes moved over the least possible" + what, sum(moved.values()) / plan["least"]["bytes"],
-                       MOVED_BY_LEAST)
-        report.at_most("partitions of the fullest server over its share" + what,
-                       plan["fullest"]["then"]["of_share"], FULLEST)
+class _Measured:
+    """Load whose latencies are told, with how late it was itself and what the machine lost meanwhile."""
+
+    def __init__(self, load):
+        self.load = load.await_start()
+        self.stolen = stolen_time.stolen_seconds()
+
+    def end(self, report, what, seconds=0):
+        """Now, or when it ends by itself within so many seconds."""
+        result = self.load.result(seconds) if seconds else self.load.end()
+        self.p99_ms = result.latency_ms["p99"]
+        report.nothing_failed(result, what)
+        report.figures["measured" + what] = {
+            "samples": result.ok, "latency_ms": result.latency_ms, "send_delay_ms": result.send_delay_ms,
+            "stolen_s": round(stolen_time.stolen_seconds() - self.stolen, 2)}
 
 
-def _make(report, running, change, leave):
-    if change.joins:
-        running.add(*change.joins)
-    for name in change.leaves:
-        rest = [listed for listed in running.listed if listed != name]
-        leave(running, name, rest)
-        running.end(name, report)
-        running.publish(*rest)
+class _Moves:
+    """One change, and what it moves."""
+
+    def __init__(self, running, change):
+        self.running, self.change = running, change
+        self.before = list(running.listed)
+        self.loaded = {name: state.moves.loaded_bytes for name, state in running.states().items()}
+
+    def begin(self, leave):
+        """Until those that join have loaded what is theirs, and `leave` is content."""
+        if self.change.joins:
+            self.running.add(*self.change.joins)
+        for name in self.change.leaves:
+            leave(self.running, name, self._rest(name))
+
+    def end(self, report):
+        """Those that leave have ended, and all is settled."""
+        for name in self.change.leaves:
+            rest = self._rest(name)
+            self.running.end(name, report)
+            self.running.publish(*rest)
+        self._check(report, self.running.await_settled())
+
+    def _rest(self, name):
+        return [listed for listed in self.running.listed if listed != name]
+
+    def _check(self, report, states):
+        plan = self.running.plan(self.before, self.running.listed)
+        wanted = {member["name"]: member["to_receive"]["bytes"] for member in plan["members"]}
+        moved = {name: state.moves.loaded_bytes - self.loaded.get(name, 0) for name, state in states.items()}
+        what = " (%s)" % self.change
+        report.at_least("bytes moved" + what, sum(moved.values()), 1)
+        report.at_most("bytes off what placement moves" + what,
+                       sum(abs(moved[name] - wanted[name]) for name in moved), 0)
+        report.figures["least" + what] = plan["least"]
+        if plan["table"]["partitions"] >= MANY_PARTITIONS:
+            report.at_most("bytes moved over the least possible" + what, sum(moved.values()) / plan["least"]["bytes"],
+                           MOVED_BY_LEAST)
+            report.at_most("partitions of the fullest server over its share" + what,
+                           plan["fullest"]["then"]["of_share"], FULLEST)
 
 
 def _drain(running, name, rest):
-    """As docs/scaling.md has it: there is time, and others load at the pace of moves."""
+    """As docs/scaling.md has it: there is time, and others load at the pace of moves. Until it has nothing left."""
     if running.members.KIND == "file":
         running.publish(*rest)
     else:
