@@ -13,6 +13,7 @@ HASTE = {"--stability-seconds": 0.3, "--announce-linger-seconds": 0.3, "--answer
          "--drain-seconds": 0.3}
 ROWS = ("--rows", "24x9,600x1")
 POLL_SECONDS = 0.05
+LOAD_SECONDS = 180  # 1 GB at the pace of moves; also the second copies of a cluster that starts
 
 
 class ElasticCluster(FaultCluster):
@@ -78,13 +79,13 @@ class ElasticCluster(FaultCluster):
             self.start_server(name)
         self.publish(*self.listed, *names)
         for name in names:
-            self.servers[name].expect("ready")
+            self.servers[name].expect("ready", LOAD_SECONDS)
 
     def start_again(self, name):
         """Brings a member back that has ended, until it is ready."""
         self.start_server(name)
         self.publish(*self.listed)
-        self.servers[name].expect("ready")
+        self.servers[name].expect("ready", LOAD_SECONDS)
 
     def end(self, name, report):
         """SIGTERM, and that it ends well."""
