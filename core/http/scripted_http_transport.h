@@ -35,7 +35,10 @@ class ScriptedHttpTransport final : public HttpTransport {
   std::string etag = "\"a\"";
   size_t piece_bytes = 1000;  // of which bodies are given
 
-  void Then(Step step) { steps_.push_back(std::move(step)); }
+  void Then(Step step) {
+    MutexLock lock(&mutex_);
+    steps_.push_back(std::move(step));
+  }
   void ThenStatus(int status) {
     Then({.change = [status](HttpHead& head) { head.status = status; }});
   }

@@ -15,8 +15,8 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string Percent(double share) {
-  return absl::StrFormat(share < 0.001 && share > 0 ? "%.4f %%" : "%.2f %%",
-                         share * 100);
+  const int digits = share < 0.001 && share > 0 ? 4 : 2;
+  return absl::StrFormat("%.*f %%", digits, share * 100);
 }
 
 std::string PercentOf(double part, double whole) {

@@ -115,16 +115,13 @@ LoadRecorder::Kind LoadRecorder::KindOf(const absl::Status& status) {
 
 LoadFailure& LoadRecorder::FailureOf(Kind kind, const absl::Status& status) {
   std::vector<LoadFailure>& failures = results_.failures;
-  const auto find = [&] {
-    return std::find_if(
-        failures.begin(), failures.end(), [&](const LoadFailure& failure) {
-          return failure.code == kind.code && failure.reason == kind.reason;
-        });
+  const auto is_such = [&kind](const LoadFailure& failure) {
+    return failure.code == kind.code && failure.reason == kind.reason;
   };
-  auto found = find();
+  auto found = std::find_if(failures.begin(), failures.end(), is_such);
   if (found == failures.end() && failures.size() >= kMaxFailures) {
     kind = {.code = kOther};
-    found = find();
+    found = std::find_if(failures.begin(), failures.end(), is_such);
   }
   if (found != failures.end()) return *found;
   LoadFailure failure;

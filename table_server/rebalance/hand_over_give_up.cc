@@ -75,10 +75,11 @@ void HandOver::Acknowledged(absl::string_view peer, uint64_t epoch,
 void HandOver::PeerRestarted(absl::string_view peer) {
   MutexLock lock(&mutex_);
   if (view_ == nullptr) return;
-  const uint32_t member = MemberIndex(*view_, peer);
+  const ClusterView& view = *view_;
+  const uint32_t member = MemberIndex(view, peer);
   const auto is_owner = [&](size_t number) {
     const PartitionIndex::Place place = index_.At(number);
-    return Contains(view_->Owners(place.layer_index, place.ref.partition),
+    return Contains(view.Owners(place.layer_index, place.ref.partition),
                     member);
   };
   for (auto& [number, done] : acknowledged_) std::erase(done, member);

@@ -36,7 +36,7 @@ struct ServiceContext {
   const Manifest& manifest;
   PartitionSet& partitions;
   ClusterCalls* const cluster;  // null: in none
-  HeatRecorder heat;
+  HeatRecorder& heat;
   Gatherer gatherer;
   PartitionReader partition_reader;
   Admission admission;

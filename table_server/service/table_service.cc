@@ -57,13 +57,13 @@ TableService::TableService(const Manifest& manifest, PartitionSet& partitions,
                .manifest = manifest,
                .partitions = partitions,
                .cluster = options.cluster,
-               .heat = {},
+               .heat = heat_,
                .gatherer = Gatherer(
                    manifest, partitions, tier,
                    {.server_name = options.server_name,
                     .max_rows = MaxRows(options.limits, manifest.row_format()),
                     .retry_after = options.limits.retry_after,
-                    .heat = &context_.heat}),
+                    .heat = &heat_}),
                .partition_reader = PartitionReader(
                    manifest, partitions, tier,
                    {.server_name = options.server_name,
@@ -148,7 +148,7 @@ void TableService::UpdateGauges() const {
   set(gauges.watchers_limit, context_.watchers.limit());
   set(gauges.fetches, context_.fetches.size());
   set(gauges.fetches_limit, context_.fetches.limit());
-  const std::shared_ptr<HeatRecording> heat = context_.heat.current();
+  const std::shared_ptr<HeatRecording> heat = heat_.current();
   set(gauges.heat_streams, context_.heat_streams.size());
   set(gauges.heat_streams_limit, context_.heat_streams.limit());
   set(gauges.heat_recording, heat != nullptr ? 1 : 0);

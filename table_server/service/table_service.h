@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/model/manifest.h"
 #include "core/rpc/queue_service.h"
+#include "table_server/heat/heat_recorder.h"
 #include "table_server/partitions/partition_set.h"
 #include "table_server/service/call_source.h"
 #include "table_server/service/cluster_calls.h"
@@ -72,6 +73,7 @@ class TableService final : public TableRpc, public QueueService {
   grpc::Status Counted(TableMethod method, const absl::Status& status);
 
   std::atomic<bool> ready_{false};
+  HeatRecorder heat_;
   ServiceContext context_;
   Sweeper sweeper_;  // last: it looks at the context
 };

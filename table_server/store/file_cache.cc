@@ -19,7 +19,7 @@ size_t FileCache::DefaultMaxOpen() {
 
 FileCache::FileCache(StoreFiles& files, size_t max_open)
     : files_(files),
-      max_open_of_shard_(std::max<size_t>(1, max_open / shards_.size())) {}
+      max_open_of_shard_(std::max<size_t>(1, max_open / kShards)) {}
 
 FileCache::Shard& FileCache::ShardOf(uint64_t key) {
   return shards_[(key * 0x9E3779B97F4A7C15) >> 61];

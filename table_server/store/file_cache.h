@@ -35,11 +35,13 @@ class FileCache {
   void Drop(uint64_t key);
 
   size_t open() const;
-  size_t max_open() const { return shards_.size() * max_open_of_shard_; }
+  size_t max_open() const { return kShards * max_open_of_shard_; }
 
  private:
   using File = std::shared_ptr<const StoreFile>;
   using Order = std::list<std::pair<uint64_t, File>>;  // last used first
+
+  static constexpr size_t kShards = 8;
 
   struct Shard {
     mutable Mutex mutex;
@@ -54,7 +56,7 @@ class FileCache {
 
   StoreFiles& files_;
   const size_t max_open_of_shard_;
-  std::array<Shard, 8> shards_;
+  std::array<Shard, kShards> shards_;
 };
 
 }  // namespace engram

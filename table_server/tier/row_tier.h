@@ -7,7 +7,6 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/check.h"
 #include "core/base/ids.h"

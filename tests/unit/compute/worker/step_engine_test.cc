@@ -26,7 +26,6 @@ using test::Streams;
 using ::testing::HasSubstr;
 
 constexpr auto kWhenTold = FakeRowSource::Mode::kWhenTold;
-constexpr auto kAtOnce = FakeRowSource::Mode::kAtOnce;
 
 TEST(StepEngineTest, TakesNoStepsOnceTheBlockHasFailed) {
   EngineFixture f;

@@ -12,7 +12,7 @@ class CallTimesTest : public ::testing::Test {
     now_ += options_.refresh_period;
   }
 
-  const CallTimes::Options options_;
+  const CallTimes::Options options_{};
   absl::Time now_ = absl::FromUnixSeconds(1000);
   CallTimes times_{options_};
 };

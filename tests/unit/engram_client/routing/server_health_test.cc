@@ -45,7 +45,7 @@ class ServerHealthTest : public ::testing::Test {
     ASSERT_EQ(StandingOf(server), Standing::kProbe);
   }
 
-  const ServerHealth::Options options_;
+  const ServerHealth::Options options_{};
   absl::Time now_ = absl::FromUnixSeconds(1000);
   ServerHealth health_{4, options_};
 };

@@ -54,7 +54,7 @@ TEST_F(HeatRecordingTest, CountsByPartitionAndByRow) {
   HeatRecording heat(manifest_, kRoom);
   const auto partition_rows = static_cast<RowId>(manifest_.partition_rows());
   heat.Add(0, {{0, 1, 1, partition_rows}});
-  heat.Add(1, {{0}});
+  heat.Add(1, {0});
   EXPECT_EQ(heat.lookups(), 5U);
   EXPECT_EQ(heat.LookupsOf(0, 0), 3U);
   EXPECT_EQ(heat.LookupsOf(0, 1), 1U);
@@ -154,7 +154,7 @@ TEST_F(HeatRecordingTest, ThreadsCountTogether) {
 
 TEST_F(HeatRecordingTest, OneRecordingAtATime) {
   HeatRecorder recorder;
-  recorder.Record(0, {{1}});  // to nobody
+  recorder.Record(0, {1});  // to nobody
   const auto first = std::make_shared<HeatRecording>(manifest_, 64);
   const auto second = std::make_shared<HeatRecording>(manifest_, 64);
   ASSERT_TRUE(recorder.Start(first));
@@ -163,12 +163,12 @@ TEST_F(HeatRecordingTest, OneRecordingAtATime) {
   recorder.Stop(second.get());
   recorder.Stop(nullptr);
   EXPECT_EQ(recorder.current(), first);
-  recorder.Record(0, {{3}});
+  recorder.Record(0, {3});
   recorder.Stop(first.get());
   EXPECT_EQ(recorder.current(), nullptr);
-  recorder.Record(0, {{4}});
+  recorder.Record(0, {4});
   EXPECT_EQ(first->lookups(), 3U);
-  first->Add(0, {{5}});  // of a gather that was under way
+  first->Add(0, {5});  // of a gather that was under way
   EXPECT_EQ(first->sampled_rows(), 3U);
   EXPECT_TRUE(recorder.Start(second));
 }
