@@ -80,11 +80,11 @@ def _change_and_measure(report, running, size, change):
 
 
 class _Measured:
-    """Load whose latencies are told, with how late it was itself and what the machine lost meanwhile."""
+    """Load whose latencies are told, with how late it was itself and what the machine's host took meanwhile."""
 
     def __init__(self, load):
         self.load = load.await_start()
-        self.stolen = stolen_time.stolen_seconds()
+        self.stolen, self.given_back = stolen_time.stolen_seconds(), stolen_time.given_back_mb()
 
     def end(self, report, what, seconds=0):
         """Now, or when it ends by itself within so many seconds."""
@@ -93,7 +93,8 @@ class _Measured:
         report.nothing_failed(result, what)
         report.figures["measured" + what] = {
             "samples": result.ok, "latency_ms": result.latency_ms, "send_delay_ms": result.send_delay_ms,
-            "stolen_s": round(stolen_time.stolen_seconds() - self.stolen, 2)}
+            "stolen_s": round(stolen_time.stolen_seconds() - self.stolen, 2),
+            "given_back_mb": stolen_time.given_back_mb() - self.given_back}
 
 
 class _Moves:

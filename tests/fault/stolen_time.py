@@ -1,14 +1,15 @@
-"""Time that a virtual machine's host takes from it, as the kernel knows it.
+"""What a virtual machine's host takes from it.
 
-A guest that gives freed memory back to its host (free page reporting) does so on its own processors: after a process
-with some GB has ended, nothing else may run for up to 0.2 s, and again, over some seconds. What is measured waits
-until that is over.
+A guest that gives freed memory back to its host (free page reporting) stands still meanwhile, all of its processes, up
+to 0.2 s at a time: when a process with some GB has ended, and when a server frees what others took over. Part of that
+is time that the kernel knows to be stolen; of the rest only the memory tells.
 """
 import os
 import pathlib
 import time
 
 CALM_SECONDS, CALM_SHARE, MAX_SECONDS = 3, 0.01, 60
+GIVEN_BACK = pathlib.Path("/sys/module/page_reporting/parameters/reported_kib")  # of some kernels
 
 
 def stolen_seconds():
@@ -17,11 +18,17 @@ def stolen_seconds():
     return int(line.split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
+def given_back_mb():
+    """Since the machine started; 0 where the kernel does not tell."""
+    return int(GIVEN_BACK.read_text()) // 1024 if GIVEN_BACK.exists() else 0
+
+
 def await_calm():
     """Until the host has taken next to nothing for some seconds; at most a minute: others may want it all the time."""
     deadline = time.monotonic() + MAX_SECONDS
     calm = 0
     while calm < CALM_SECONDS and time.monotonic() < deadline:
-        before = stolen_seconds()
+        before = stolen_seconds(), given_back_mb()
         time.sleep(1)
-        calm = calm + 1 if stolen_seconds() - before <= CALM_SHARE else 0
+        still = stolen_seconds() - before[0] <= CALM_SHARE and given_back_mb() == before[1]
+        calm = calm + 1 if still else 0
