@@ -28,8 +28,8 @@ void LowerNice() {
 }
 
 // A thread that wakes waits until the one that runs has had its slice, however
-// low its priority (Linux 6.6 and later, EEVDF: some milliseconds). From 6.12
-// on it may be asked for; those before know no slice, and ignore it. What a
+// low its priority (EEVDF, Linux 6.6 and later). From 6.12 on a shorter one may
+// be asked for; kernels before ignore that. What a
 // sandbox forbids stays as it is: it costs time, no more.
 void ShortenSlice() {
   sched_attr attributes = {};

@@ -1,14 +1,14 @@
 """What a virtual machine's host takes from it.
 
-A guest that gives freed memory back to its host (free page reporting) stands still meanwhile, all of its processes, up
-to 0.2 s at a time: when a process with some GB has ended, and when a server frees what others took over. Part of that
-is time that the kernel knows to be stolen; of the rest only the memory tells.
+After a process with some GB had ended all others stood still, up to 0.2 s at a time, and the kernel counted time as
+stolen. Such a machine may also give freed memory back to its host (free page reporting), and some stalls without stolen
+time came with it: so both are told.
 """
 import os
 import pathlib
 import time
 
-CALM_SECONDS, CALM_SHARE, MAX_SECONDS = 3, 0.01, 60
+CALM_SECONDS, MOST_STOLEN_SECONDS, MAX_SECONDS = 3, 0.01, 60
 GIVEN_BACK = pathlib.Path("/sys/module/page_reporting/parameters/reported_kib")  # of some kernels
 
 
@@ -30,5 +30,5 @@ def await_calm():
     while calm < CALM_SECONDS and time.monotonic() < deadline:
         before = stolen_seconds(), given_back_mb()
         time.sleep(1)
-        still = stolen_seconds() - before[0] <= CALM_SHARE and given_back_mb() == before[1]
+        still = stolen_seconds() - before[0] <= MOST_STOLEN_SECONDS and given_back_mb() == before[1]
         calm = calm + 1 if still else 0
