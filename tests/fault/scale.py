@@ -1,10 +1,11 @@
 """2 -> 4 -> 3 -> 5 servers under load. What moves is what placement says, to the byte."""
 import concurrent.futures
 import dataclasses
+import statistics
 
 import cluster
 import cluster_state
-import stolen_time
+import machine_pace
 from elastic_cluster import ElasticCluster
 from member_lists import DnsMembers, FileMembers
 from report import Report
@@ -66,7 +67,7 @@ def _change_all(size, checkpoint, kind, replicas):
 
 def _change_and_measure(report, running, size, change):
     what = " (%s)" % change
-    stolen_time.await_calm()
+    machine_pace.await_calm()
     before = _Measured(running.checked_load(size, seconds=size.tail_seconds))
     before.end(report, what + " before", size.tail_seconds + 120)
     moves = _Moves(running, change)
@@ -84,7 +85,7 @@ class _Measured:
 
     def __init__(self, load):
         self.load = load.await_start()
-        self.stolen, self.given_back = stolen_time.stolen_seconds(), stolen_time.given_back_mb()
+        self.pace = machine_pace.PaceWatch()
 
     def end(self, report, what, seconds=0):
         """Now, or when it ends by itself within so many seconds."""
@@ -93,8 +94,9 @@ class _Measured:
         report.nothing_failed(result, what)
         report.figures["measured" + what] = {
             "samples": result.ok, "latency_ms": result.latency_ms, "send_delay_ms": result.send_delay_ms,
-            "stolen_s": round(stolen_time.stolen_seconds() - self.stolen, 2),
-            "given_back_mb": stolen_time.given_back_mb() - self.given_back}
+            "p99_ms_of_the_median_second": statistics.median(
+                second["p99_ms"] for second in result.data["seconds"] if second["ok"]),
+            **self.pace.end()}
 
 
 class _Moves:
