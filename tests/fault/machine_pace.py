@@ -1,8 +1,9 @@
 """How fast a machine is while something is measured on it.
 
-A virtual machine's host takes processors away. Some of it the kernel counts as stolen: after a process with some GB had
-ended, all others stood still for up to 0.2 s. Some it does not: for a tenth of a second what goes through the kernel's
-memory takes several times its processor time, whoever does it. So one small piece of work is done again and again.
+A virtual machine's host takes processors away, and the kernel counts that as stolen: after a process with some GB had
+ended, all others stood still for up to 0.2 s. It does not count all that slows a machine: for a tenth of a second
+system calls took several times their processor time, in threads that have nothing to do with each other. So some are
+made again and again.
 """
 import collections
 import os
@@ -13,7 +14,7 @@ import time
 
 CALM_SECONDS, MOST_STOLEN_SECONDS, MAX_SECONDS = 3, 0.01, 60
 PERIOD_SECONDS = 0.02
-READS = 60  # of a small file of the kernel: some 0.1 ms. What only calculates is not slowed
+READS = 60  # of a small file of the kernel: some 0.1 ms. Not calculation, which is slowed less or not at all
 SLOW = 2  # times the usual
 
 
@@ -34,14 +35,21 @@ def await_calm():
 
 
 class PaceWatch:
-    """What the host takes between now and `end`."""
+    """What slows the machine between now and `end`. To be left in any case: it is a thread that works."""
 
     def __init__(self):
         self._stolen = stolen_seconds()
         self._took = collections.defaultdict(list)  # tenth of a second -> processor seconds of the work
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread = threading.Thread(target=self._work)
         self._thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self._ended.set()
+        self._thread.join()
 
     def _work(self):
         start = time.monotonic()
@@ -55,8 +63,7 @@ class PaceWatch:
     def end(self):
         """Figures. A tenth of a second is slow where the work took `SLOW` times the usual on the mean: one piece of it
         alone may have handled interrupts."""
-        self._ended.set()
-        self._thread.join()
+        self.__exit__()
         usual = statistics.median(took for tenth in self._took.values() for took in tenth)
         paces = [statistics.mean(tenth) / usual for tenth in self._took.values()]
         return {"stolen_s": round(stolen_seconds() - self._stolen, 2),

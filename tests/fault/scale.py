@@ -68,12 +68,12 @@ def _change_all(size, checkpoint, kind, replicas):
 def _change_and_measure(report, running, size, change):
     what = " (%s)" % change
     machine_pace.await_calm()
-    before = _Measured(running.checked_load(size, seconds=size.tail_seconds))
-    before.end(report, what + " before", size.tail_seconds + 120)
+    with _Measured(running.checked_load(size, seconds=size.tail_seconds)) as before:
+        before.end(report, what + " before", size.tail_seconds + 120)
     moves = _Moves(running, change)
-    during = _Measured(running.checked_load(size))
-    moves.begin(_drain)
-    during.end(report, what)
+    with _Measured(running.checked_load(size)) as during:
+        moves.begin(_drain)
+        during.end(report, what)
     rest = running.checked_load(size).await_start()
     moves.end(report)
     report.nothing_failed(rest.end(), what + " until settled")
@@ -81,11 +81,17 @@ def _change_and_measure(report, running, size, change):
 
 
 class _Measured:
-    """Load whose latencies are told, with how late it was itself and what the machine's host took meanwhile."""
+    """Load whose latencies are told, with how late it was itself and what slowed the machine meanwhile."""
 
     def __init__(self, load):
         self.load = load.await_start()
         self.pace = machine_pace.PaceWatch()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.pace.__exit__()
 
     def end(self, report, what, seconds=0):
         """Now, or when it ends by itself within so many seconds."""
